@@ -103,10 +103,10 @@ def test_type_checker_sees_what_users_see(tmp_path):
 
 def test_no_class_has_the_name_of_another():
     found: dict[str, list[str]] = {}
-    for path in sorted(INIT.parent.rglob("*.py")):
+    # Kernels say the same thing in the arrays of each library, and nobody above them knows their classes.
+    for path in sorted(path for path in INIT.parent.rglob("*.py") if "_kernels" not in path.parts):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found.setdefault(node.name, []).append(path.name)
     twice = {name: paths for name, paths in found.items() if len(paths) > 1}
-    # Kernels say the same thing in the arrays of each library.
-    assert twice == {"Maps": ["reference.py", "torch.py"], "Near": ["reference.py", "rule.py"]}
+    assert not twice

@@ -240,7 +240,7 @@ def effective_ranks(m: int, p: float, effect: float, level: float) -> QuantileRa
     found = quantile_ranks(n, p, level)
     if n == m:
         return found
-    low, high = (rank / (n + 1) * (m + 1) for rank in (found.low, found.high))
+    low, high = (rank / (n + 1) * (m + 1) for rank in found[:2])
     return QuantileRanks(max(math.floor(low), 1), min(math.ceil(high), m), found.level)
 
 

@@ -21,7 +21,7 @@ _SIGN = np.int64(2**63 - 1)
 
 
 @dataclass(frozen=True)
-class BinCounts:
+class Counts:
     """What one read finds for each quantile: numbers add up, and of extremes the outer one stays."""
 
     below: Array  # (Q,) errors below the bins
@@ -33,9 +33,9 @@ class BinCounts:
     odd: Array  # (Q, 2) NaN and infinite ones
     held: tuple[tuple[Array, Array], ...] = ()  # errors and their counts, of small samples
 
-    def __add__(self, other: BinCounts) -> BinCounts:
+    def __add__(self, other: Counts) -> Counts:
         """Two parts of the data as one."""
-        return BinCounts(
+        return Counts(
             self.below + other.below,
             self.bins + other.bins,
             self.sums + other.sums,
@@ -110,7 +110,7 @@ def cut(skip: int, start: Array, width: Array, counts: Array, relevant: Array, n
 
 
 @dataclass(frozen=True)
-class BinRange:
+class Range:
     """Where to count for one quantile, and what is known of its sample."""
 
     m: float

@@ -13,7 +13,7 @@ import numpy as np
 
 from pimeter import bandwidth
 from pimeter._kernels.arrays import quantile as solve
-from pimeter._kernels.dask.bins import BINS, MAX_SMALL, BinCounts, BinRange, Task, codes_of, cut
+from pimeter._kernels.dask.bins import BINS, MAX_SMALL, Counts, Range, Task, codes_of, cut
 from pimeter._kernels.dask.sources import Source, made
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _total(counts: Array | None, which: NDArray[np.bool_]) -> float:
     return float(np.count_nonzero(which) if counts is None else counts[which].sum())
 
 
-def first_read(block: Chunk, weights: Chunk | None, task: Task) -> BinCounts:
+def first_read(block: Chunk, weights: Chunk | None, task: Task) -> Counts:
     """Counts by leading bits; once for each sample."""
     samples = _columns(block, weights, task)
     if task.reflect and any((x < 0.0).any() for x, _ in samples):
@@ -78,10 +78,10 @@ def first_read(block: Chunk, weights: Chunk | None, task: Task) -> BinCounts:
         bins[i] = np.bincount(codes, counts, BINS)
         np.minimum.at(extremes[0, i], codes, x)
         np.minimum.at(extremes[1, i], codes, -x)
-    return BinCounts(np.zeros(k), bins, np.zeros((k, 0)), extremes, odd)
+    return Counts(np.zeros(k), bins, np.zeros((k, 0)), extremes, odd)
 
 
-def second_plan(found: BinCounts, task: Task) -> list[BinRange]:
+def second_plan(found: Counts, task: Task) -> list[Range]:
     """Which bins of the first read matter."""
     ranges = []
     for column, p in task.quantiles(len(found.bins)):
@@ -94,7 +94,7 @@ def second_plan(found: BinCounts, task: Task) -> list[BinRange]:
         last_ranks, (low, high) = np.cumsum(bins), found.extremes[:, column] * [[1.0], [-1.0]]
         outer = (float(low[used[0]]), float(high[used[-1]])) if used.size else (0.0, 0.0)
         n_bins = int(np.clip(MAX_BINS // (len(found.bins) * len(task.levels)), BINS, FINE_BINS))
-        at = BinRange(m, outer, n_bins, is_missing=missing > 0.0, is_infinite=infinite > 0.0)
+        at = Range(m, outer, n_bins, is_missing=missing > 0.0, is_infinite=infinite > 0.0)
         finite = used[np.isfinite(low[used])]
         if missing > 0.0 or m <= MAX_SMALL or not finite.size:
             ranges.append(at)
@@ -139,7 +139,7 @@ def _ranks(task: Task, m: float, p: float) -> tuple[float, float]:
     return max(level[first] * m - 2.0, 1.0), min(level[last + 2 * bandwidth.KNOTS] * m + 2.0, m)
 
 
-def next_read(block: Chunk, weights: Chunk | None, task: Task, ranges: list[BinRange]) -> BinCounts:
+def next_read(block: Chunk, weights: Chunk | None, task: Task, ranges: list[Range]) -> Counts:
     """Counts and sums in the finest bins there are; small samples as they are."""
     samples = _columns(block, weights, task)
     quantiles = task.quantiles(len(samples))
@@ -160,10 +160,10 @@ def next_read(block: Chunk, weights: Chunk | None, task: Task, ranges: list[BinR
             place, part, own = (np.concatenate(some) for some in zip(*placed, strict=True))
             bins[i] = np.bincount(place, None if counts is None else own, n_bins)
             sums[i] = np.bincount(place, part, n_bins)
-    return BinCounts(below, bins, sums, np.zeros((2, q, 0)), np.zeros((q, 2)), tuple(held))
+    return Counts(below, bins, sums, np.zeros((2, q, 0)), np.zeros((q, 2)), tuple(held))
 
 
-def _placed(x: Array, counts: Array | None, at: BinRange) -> tuple[NDArray[np.intp], Array, Array]:
+def _placed(x: Array, counts: Array | None, at: Range) -> tuple[NDArray[np.intp], Array, Array]:
     """Finest bins of errors that have one, where in them times how often they count, and how often they count."""
     inside = np.flatnonzero((x >= at.low) & (x <= at.high))
     x, own = x.take(inside), x[:0] if counts is None else counts.take(inside)
@@ -175,7 +175,7 @@ def _placed(x: Array, counts: Array | None, at: BinRange) -> tuple[NDArray[np.in
     return place, part if counts is None else part * own, own
 
 
-def third_plan(found: BinCounts, task: Task, ranges: list[BinRange]) -> list[BinRange]:
+def third_plan(found: Counts, task: Task, ranges: list[Range]) -> list[Range]:
     """Which bins of the second read matter; or, with a given bandwidth, the root in them."""
     k = len(ranges) // len(task.levels)
     plan = []
@@ -191,7 +191,7 @@ def third_plan(found: BinCounts, task: Task, ranges: list[BinRange]) -> list[Bin
     return plan
 
 
-def _finer(below: float, bins: Array, at: BinRange, ranks: tuple[float, float]) -> BinRange:
+def _finer(below: float, bins: Array, at: Range, ranks: tuple[float, float]) -> Range:
     """Bins of the second read of some ranks, and one to either side, cut once more."""
     start, width = at.grids[0].starts()
     bins = bins[: start.size]
@@ -210,7 +210,7 @@ def _finer(below: float, bins: Array, at: BinRange, ranks: tuple[float, float]) 
     )
 
 
-def means_of(found: BinCounts, i: int, at: BinRange, around: BinCounts | None = None) -> tuple[Array, Array]:
+def means_of(found: Counts, i: int, at: Range, around: Counts | None = None) -> tuple[Array, Array]:
     """Means of bins and how often they count, with the wider bins around; what is farther away counts just beyond."""
     wide = found if around is None else around
     below, above = wide.below[i], max(at.m - wide.below[i] - wide.bins[i].sum(), 0.0)
@@ -227,7 +227,7 @@ def means_of(found: BinCounts, i: int, at: BinRange, around: BinCounts | None = 
     return x[counts > 0.0], counts[counts > 0.0]
 
 
-def third_read(block: Chunk, weights: Chunk | None, task: Task, ranges: list[BinRange]) -> BinCounts:
+def third_read(block: Chunk, weights: Chunk | None, task: Task, ranges: list[Range]) -> Counts:
     """Counts within the ranges, as `next_read` has them; around a root, the sums of Newton's method in `odd`."""
     block, weights = made(block), made(weights)
     found = next_read(block, weights, task, ranges)
@@ -246,11 +246,11 @@ def third_read(block: Chunk, weights: Chunk | None, task: Task, ranges: list[Bin
 
 
 def solved(
-    found: BinCounts,
+    found: Counts,
     task: Task,
-    ranges: list[BinRange],
+    ranges: list[Range],
     kept: tuple[int, ...],
-    around: BinCounts | None = None,
+    around: Counts | None = None,
 ) -> Array:
     """The quantiles, levels first."""
     answers = np.empty(len(ranges))
