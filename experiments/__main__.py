@@ -272,7 +272,8 @@ def _confirm(asked: argparse.Namespace, results: Path) -> int:
     if not found.units:
         print(f"{experiment.file_name} has no such units.", file=sys.stderr)
         return 2
-    print(f"{experiment.file_name}: {len(found.units)} units come out as they are stored.")
+    how = f"by the code of {found.then[:10]} on this machine" if found.then else "they are stored"
+    print(f"{experiment.file_name}: {len(found.units)} units come out as {how}.")
     return 0
 
 

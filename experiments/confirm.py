@@ -3,31 +3,64 @@
 Where sources have changed, a result is stale until all of it is computed again, which can take hours. If the change
 was to alter no number, some units tell whether it did. `confirmed.json` keeps which ones were computed anew, and by
 which code; that counts as long as the same code would run now.
+
+Networks are trained to other digits on another kind of processor. Where units do not come out as they are stored, they
+are also computed by the code that stored them, on this machine: if both codes agree, no change of the code is why.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.provenance import Origin, write
-from experiments.protocol import Experiment, RefusedError, Row, Store, Unit, Value, as_json, made_by, parsed, stream
+from benchmarks.commits import built
+from benchmarks.provenance import Origin, is_in_history, write
+from experiments.protocol import (
+    Experiment,
+    Record,
+    RefusedError,
+    Row,
+    Store,
+    Unit,
+    Value,
+    as_json,
+    made_by,
+    parsed,
+    stream,
+)
 
 FILE = "confirmed.json"
 ROUNDING = 1e-6  # relative difference of numbers that the order of a sum explains
 TIMES = "seconds"  # how names of columns end that are never the same twice
+UNITS = """
+import json, sys
+from experiments.__main__ import EXPERIMENTS
+from experiments.protocol import stream
+experiment = EXPERIMENTS[sys.argv[1]]
+settings = experiment.settings
+for unit in map(tuple, json.loads(sys.argv[2])):
+    rows = experiment.measure(settings, unit, stream(settings.seed, unit))
+    print(json.dumps([dict(row) for row in rows], default=float))
+"""
 
 
 @dataclass(frozen=True)
 class Confirmation:
-    """Units that came out as they are stored, and the code that computed them."""
+    """Units that came out the same, and the code that computed them.
+
+    The same as they are stored; or, if `then` is a commit, as by the code of that commit on the same machine.
+    """
 
     units: Sequence[Unit]
     made: Origin
+    then: str = ""
 
 
 def kept(results: Path) -> dict[str, Confirmation]:
@@ -35,22 +68,30 @@ def kept(results: Path) -> dict[str, Confirmation]:
     path = results / FILE
     held = json.loads(path.read_text()) if path.exists() else {}
     return {
-        name: Confirmation([tuple(unit) for unit in one["units"]], Origin(**one["made"])) for name, one in held.items()
+        name: Confirmation([tuple(unit) for unit in one["units"]], Origin(**one["made"]), one.get("then", ""))
+        for name, one in held.items()
     }
 
 
 def confirm(experiment: Experiment[Any], store: Store, is_wanted: Callable[[Unit], bool]) -> Confirmation:
-    """Compute the wanted units anew; refuses what differs from the stored rows, and keeps that the others do not."""
+    """Compute the wanted units anew; refuses what differs, and keeps which units do not."""
     record = store.record()
     if record is None or record.settings != as_json(experiment.settings):
         msg = f"{store.csv.name} holds no rows of the present settings: python -m experiments run computes them."
         raise RefusedError(msg)
     made, held = made_by(experiment, experiment.settings), _by_unit(store)
     units = [unit for unit in held if is_wanted(unit)]
-    for unit in units:
-        found = experiment.measure(experiment.settings, unit, stream(experiment.settings.seed, unit))
-        _compare(unit, held[unit], found)
+    settings = experiment.settings
+    found = {unit: experiment.measure(settings, unit, stream(settings.seed, unit)) for unit in units}
     confirmation = Confirmation(units, made)
+    other = _differences(held, found, "stored")
+    if other:
+        then = _commit_of(record, other)
+        other = _differences(_computed_at(then, experiment.file_name, units), found, f"at {then[:10]}")
+        confirmation = Confirmation(units, made, then)
+    if other:
+        msg = f"{other}. The result is not what the present code gives: run it again."
+        raise RefusedError(msg)
     if units:
         every = kept(store.folder) | {experiment.file_name: confirmation}
         write({store.folder / FILE: json.dumps({name: asdict(one) for name, one in every.items()}, indent=1)})
@@ -68,19 +109,42 @@ def _by_unit(store: Store) -> Mapping[Unit, Sequence[Row]]:
     return found
 
 
-def _compare(unit: Unit, held: Sequence[Row], found: Sequence[Row]) -> None:
-    if len(held) != len(found):
-        msg = f"{unit}: {len(held)} rows are stored, but {len(found)} come out now."
+def _commit_of(record: Record, difference: str) -> str:
+    """The commit whose code stored the last rows, if it can be built."""
+    _, last = record.sessions[-1]
+    if last.dirty or not (last.commit and is_in_history(last.commit)):
+        msg = f"{difference}. The code that stored this is not in the history: run it again."
         raise RefusedError(msg)
-    for old, new in zip(held, found, strict=True):
-        others = [
-            f"{key} {old[key]} stored, {new[key]} now"
-            for key in old
-            if not (key.endswith(TIMES) or _is_same(old[key], new[key]))
-        ]
-        if others:
-            msg = f"{unit}: {'; '.join(others)}. The result is not what the present code gives: run it again."
-            raise RefusedError(msg)
+    return last.commit
+
+
+def _computed_at(commit: str, name: str, units: Sequence[Unit]) -> Mapping[Unit, Sequence[Row]]:
+    """Rows of units by the code of a commit."""
+    with built(commit) as tree:
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tree / "src"), str(tree)])}
+        command = [sys.executable, "-c", UNITS, name, json.dumps(units)]
+        done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        msg = f"{name} cannot be computed by the code of {commit[:10]}:\n{done.stderr[-2000:]}"
+        raise RefusedError(msg)
+    rows = [json.loads(line) for line in done.stdout.splitlines()[-len(units) :]]
+    return dict(zip(units, rows, strict=True))
+
+
+def _differences(held: Mapping[Unit, Sequence[Row]], found: Mapping[Unit, Sequence[Row]], when: str) -> str:
+    """What of the rows found is not as it was, of the first unit that differs; empty if all is."""
+    for unit, rows in found.items():
+        if len(held[unit]) != len(rows):
+            return f"{unit}: {len(held[unit])} rows {when}, {len(rows)} now"
+        for old, new in zip(held[unit], rows, strict=True):
+            others = [
+                f"{key} {old[key]} {when}, {new[key]} now"
+                for key in old
+                if not (key.endswith(TIMES) or _is_same(old[key], new[key]))
+            ]
+            if others:
+                return f"{unit}: {'; '.join(others)}"
+    return ""
 
 
 def _is_same(old: Value, new: Value) -> bool:

@@ -69,7 +69,8 @@ def of_experiment(experiment: Experiment[Any], store: Store) -> Status:
         and confirmed
         and not changes(narrowed(confirmed.made, from_here))
     ):
-        said = f"{len(confirmed.units)} of {n_units} units come out the same at {_made(confirmed.made)}"
+        there = f" as by the code of {confirmed.then[:10]} on that machine" if confirmed.then else ""
+        said = f"{len(confirmed.units)} of {n_units} units come out the same at {_made(confirmed.made)}{there}"
         return Status(name, "confirmed", found.made, "; ".join([said, *reasons]))
     return Status(name, state, found.made, "; ".join(reasons))
 

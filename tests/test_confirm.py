@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
+from pathlib import Path
 
 import pytest
 
+from benchmarks import provenance
 from experiments import __main__ as cli
 from experiments import confirm as confirming
 from experiments import status
@@ -81,8 +84,59 @@ def test_rounding_is_no_difference(store):
 
 def test_another_number_of_rows_is_refused(store):
     fewer = dataclasses.replace(TOY, measure=lambda *args: measure(*args)[:1])
-    with pytest.raises(RefusedError, match="2 rows are stored, but 1 come out now"):
+    with pytest.raises(RefusedError, match="2 rows stored, 1 now"):
         confirm(fewer, store, lambda _: True)
+
+
+EARLIER = """
+import math
+import types
+def measure(settings, unit, rng):
+    return [{"name": unit[0], "draw": float(rng.normal()), "missing": math.nan, "n": N} for _ in range(2)]
+EXPERIMENTS = {"toy": types.SimpleNamespace(measure=measure, settings=types.SimpleNamespace(seed=3))}
+"""
+
+
+@pytest.fixture
+def of_another_machine(store, tmp_path, monkeypatch):
+    """A result whose code gives 8 where 7 is stored."""
+    tree = tmp_path / "tree"
+    (tree / "experiments").mkdir(parents=True)
+    (tree / "experiments" / "__init__.py").touch()
+    (tree / "experiments" / "__main__.py").write_text(EARLIER.replace("N}", "8}"))
+    protocol = Path(confirming.__file__).with_name("protocol.py").read_text()
+    (tree / "experiments" / "protocol.py").write_text(protocol)
+    (tree / "benchmarks").symlink_to(Path(provenance.__file__).parent)
+    monkeypatch.setattr(confirming, "built", lambda _: contextlib.nullcontext(tree))
+    monkeypatch.setattr(confirming, "is_in_history", lambda _: True)
+    record = json.loads(store.json.read_text())
+    sources = dict.fromkeys(record["sessions"][0]["sources"], "another")
+    record["sessions"][0] |= {"commit": "c" * 40, "dirty": [], "sources": sources}
+    store.json.write_text(json.dumps(record))
+    return store
+
+
+def test_what_the_code_of_its_commit_gives_here_is_no_difference(of_another_machine):
+    found = confirm(changed(n=8), of_another_machine, lambda unit: unit[0] == "b")
+    assert (found.units, found.then) == ([("b", 0), ("b", 1)], "c" * 40)
+    assert kept(of_another_machine.folder) == {"toy": found}
+    assert " as by the code of cccccccccc on that machine" in status.of_experiment(TOY, of_another_machine).why
+    with pytest.raises(RefusedError, match="n 8 at cccccccccc, 9 now"):
+        confirm(changed(n=9), of_another_machine, lambda _: True)
+
+
+def test_code_that_is_not_there_is_not_compared(store):
+    record = json.loads(store.json.read_text())
+    record["sessions"][0]["commit"] = "0" * 40
+    store.json.write_text(json.dumps(record))
+    with pytest.raises(RefusedError, match=r"n 7 stored, 8 now.*is not in the history"):
+        confirm(changed(n=8), store, lambda _: True)
+
+
+def test_code_that_fails_is_shown(of_another_machine, tmp_path):
+    (tmp_path / "tree" / "experiments" / "__main__.py").write_text("raise ValueError('broken')")
+    with pytest.raises(RefusedError, match=r"cannot be computed by the code of cccccccccc:\n(.|\n)*broken"):
+        confirm(changed(n=8), of_another_machine, lambda _: True)
 
 
 def test_rows_of_other_settings_cannot_be_compared(store):
