@@ -5,7 +5,8 @@ was to alter no number, some units tell whether it did. `confirmed.json` keeps w
 which code; that counts as long as the same code would run now.
 
 Networks are trained to other digits on another kind of processor. Where units do not come out as they are stored, they
-are also computed by the code that stored them, on this machine: if both codes agree, no change of the code is why.
+are also computed by the code that stored or last confirmed them, on this machine: if both codes agree, no change of
+the code is why.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from benchmarks.commits import built
 from benchmarks.provenance import Origin, is_in_history, write
 from experiments.protocol import (
     Experiment,
-    Record,
     RefusedError,
     Row,
     Store,
@@ -86,7 +86,8 @@ def confirm(experiment: Experiment[Any], store: Store, is_wanted: Callable[[Unit
     confirmation = Confirmation(units, made)
     other = _differences(held, found, "stored")
     if other:
-        then = _commit_of(record, other)
+        earlier = kept(store.folder).get(experiment.file_name)
+        then = _commit_of(earlier.made if earlier else record.sessions[-1][1], other)
         other = _differences(_computed_at(then, experiment.file_name, units), found, f"at {then[:10]}")
         confirmation = Confirmation(units, made, then)
     if other:
@@ -109,9 +110,8 @@ def _by_unit(store: Store) -> Mapping[Unit, Sequence[Row]]:
     return found
 
 
-def _commit_of(record: Record, difference: str) -> str:
-    """The commit whose code stored the last rows, if it can be built."""
-    _, last = record.sessions[-1]
+def _commit_of(last: Origin, difference: str) -> str:
+    """The commit whose code stored or confirmed rows, if it can be built."""
     if last.dirty or not (last.commit and is_in_history(last.commit)):
         msg = f"{difference}. The code that stored this is not in the history: run it again."
         raise RefusedError(msg)

@@ -117,12 +117,12 @@ def of_another_machine(store, tmp_path, monkeypatch):
 
 
 def test_what_the_code_of_its_commit_gives_here_is_no_difference(of_another_machine):
+    with pytest.raises(RefusedError, match="n 8 at cccccccccc, 9 now"):
+        confirm(changed(n=9), of_another_machine, lambda _: True)
     found = confirm(changed(n=8), of_another_machine, lambda unit: unit[0] == "b")
     assert (found.units, found.then) == ([("b", 0), ("b", 1)], "c" * 40)
     assert kept(of_another_machine.folder) == {"toy": found}
     assert " as by the code of cccccccccc on that machine" in status.of_experiment(TOY, of_another_machine).why
-    with pytest.raises(RefusedError, match="n 8 at cccccccccc, 9 now"):
-        confirm(changed(n=9), of_another_machine, lambda _: True)
 
 
 def test_code_that_is_not_there_is_not_compared(store):
