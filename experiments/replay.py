@@ -25,6 +25,9 @@ from experiments.protocol import RefusedError
 
 FILE = "confirmed.json"
 NUMBER = re.compile(r"(?<![\w.])\d*\.?\d+")
+# What takes no seed, as code that `measure` prints, draws the same both times.
+SEEDED = "import runpy, sys, numpy; numpy.random.seed(0); sys.argv = sys.argv[1:]; sys.path[0] = 'benchmarks'; "
+SEEDED += "runpy.run_path(sys.argv[0], run_name='__main__')"
 LEAST_NUMBERS = 10  # in the output of a quick run; fewer could agree by chance
 
 
@@ -103,9 +106,9 @@ def _script(name: str, folder: Path) -> tuple[str, list[str]]:
 def _printed(tree: Path, script: str, options: Sequence[str]) -> str:
     """What the quick run prints with the library of a folder."""
     environment = os.environ | {"PYTHONPATH": str(tree / "src"), "PYTHONHASHSEED": "0"}
-    command = [sys.executable, script, "--quick", *options]
+    command = [sys.executable, "-c", SEEDED, script, "--quick", *options]
     done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        msg = f"{' '.join(command[1:])} failed in {tree}:\n{done.stderr[-2000:]}"
+        msg = f"{' '.join(command[3:])} failed in {tree}:\n{done.stderr[-2000:]}"
         raise RefusedError(msg)
     return done.stdout
