@@ -77,15 +77,15 @@ def replay(name: str, folder: Path | None = None) -> Replay:
 
 
 def _commit(name: str, made_by: Sequence[Origin]) -> str:
-    """The one that made a result."""
-    commits = {str(one.commit) for one in made_by}
+    """The one that made a result; the last one, if a run went on at others with the same sources."""
     if not made_by:
         msg = f"{name} has no record of what made it; run it again."
         raise RefusedError(msg)
-    if len(commits) > 1 or any(one.dirty or EDITED in one.sources.values() for one in made_by):
+    last = made_by[-1]
+    if any(one.dirty or EDITED in one.sources.values() or one.sources != last.sources for one in made_by):
         msg = f"{name} was not made by the code of one commit; run it again."
         raise RefusedError(msg)
-    (commit,) = commits
+    commit = str(last.commit)
     if not is_in_history(commit):
         msg = f"{name} was made at {commit[:10]}, which is not in this history; run it again."
         raise RefusedError(msg)
