@@ -94,7 +94,7 @@ def _commit(name: str, made_by: Sequence[Origin]) -> str:
 
 def _script(name: str, folder: Path) -> tuple[str, list[str]]:
     """The script of a result; the rest of its name is an option, such as --auto."""
-    stems = [path.stem for path in folder.glob("*_*.py") if f"{name}_".startswith(f"{path.stem}_")]
+    stems = [path.stem for path in folder.glob("*.py") if f"{name}_".startswith(f"{path.stem}_")]
     if not stems:
         msg = f"There is no script of a result {name!r}."
         raise RefusedError(msg)
