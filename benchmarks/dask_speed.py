@@ -150,7 +150,7 @@ def main() -> None:
     text = (
         f"# Quantiles of dask arrays\n\n`python benchmarks/dask_speed.py`, seed {SEED}, level {LEVEL}, standard normal "
         f"errors made lazily in chunks of {CHUNK:,}, LocalCluster of 2 processes with 1 GB each; "
-        f"{os.cpu_count()} cores, busy with other work as well. {versions}. Errors are distances to the same method in "
+        f"{os.cpu_count()} cores. {versions}. Errors are distances to the same method in "
         f"memory (`pimeter.quantile`, `numpy.quantile`).\n\n{head}\n{'|---' * 7}|\n"
     )
     save(__file__, text + "\n".join(lines) + "\n\n" + "\n\n".join(notes) + "\n", packages=["dask", "distributed"])
