@@ -87,7 +87,8 @@ def confirm(experiment: Experiment[Any], store: Store, is_wanted: Callable[[Unit
     other = _differences(held, found, "stored")
     if other:
         earlier = kept(store.folder).get(experiment.file_name)
-        then = _commit_of(earlier.made if earlier else record.sessions[-1][1], other)
+        is_linked = earlier is not None and set(units) <= set(earlier.units)  # to what is stored, by these very units
+        then = _commit_of(earlier.made if earlier and is_linked else record.sessions[-1][1], other)
         other = _differences(_computed_at(then, experiment.file_name, units), found, f"at {then[:10]}")
         confirmation = Confirmation(units, made, then)
     if other:

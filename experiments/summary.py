@@ -37,8 +37,8 @@ WORDS = """\
   **NA:** a weight that has not moved at all.
 - **Met, within:** as near to the published value as three (Table 1) or one (Tables 2, 3, 4) of the paper's own
   deviations, but for rounding; where it prints none, .03 for accuracies and rates (all: `experiments/published`).
-- **State:** "current" rows are what the code gives now; "confirmed" ones are of earlier code, and some units computed
-  anew came out the same; "stale" ones are of earlier code; of "unknown" ones nobody recorded it.
+- **State:** "current" rows are what the code gives now; "confirmed" ones are of earlier code, and some units came out
+  the same by both, or as stored; "stale" ones are of earlier code; of "unknown" ones nobody recorded it.
 """
 HOW = """\
 ## How to run
