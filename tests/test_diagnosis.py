@@ -436,6 +436,7 @@ class TestDiagnose:
         settings = 'confidence_level=0.95, width="constant", tails="symmetric"'
         assert made == f"intervals = IntervalRegressor(model, {settings}).calibrate(X, y_true)"
         assert last == "lower, upper = intervals.predict_interval(X_new).T"
+        assert found.code[slice(*found.level_span)] == "0.95"
 
     def test_a_bad_group_given_as_by_or_as_a_column(self):
         X, by, y_pred, noise = rows()

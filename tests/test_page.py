@@ -181,6 +181,8 @@ def test_hostile_names_are_text(opened, tmp_path, monkeypatch, capsys, name):
         page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")
         text = page.locator("body").inner_text()
         assert all(part in text for part in (SCRIPT, IMAGE, LONG.strip(), EMOJI, name, HOSTILE[4], HOSTILE[5]))
+        level = float(page.locator("#level").get_attribute("aria-valuetext").removesuffix(" %")) / 100.0
+        assert f"--level {level:g} --target" in page.locator("#code").inner_text()
         assert page.locator("script").count() == 2
         assert page.locator("img").count() == 0
         assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -99,6 +99,9 @@ class Diagnosis:
         Lines of code to paste; empty if there are none.
     options : tuple of str
         Options of the command that does the same; empty if there are none.
+    level_span : tuple of int
+        Where the confidence level stands in the code, its first character and the one after its last, so that a page
+        can put another one there; (0, 0) if the code names none.
 
     Examples
     --------
@@ -116,6 +119,7 @@ class Diagnosis:
     advice: tuple[str, ...]
     code: str
     options: tuple[str, ...] = ()
+    level_span: tuple[int, int] = (0, 0)
 
     @classmethod
     def of(cls, findings: Iterable[Finding], otherwise: str, code: str = "") -> Diagnosis:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from pimeter._kernels.arrays import grouped_quantiles, settings
+from pimeter._kernels.arguments import arguments
+from pimeter._kernels.arrays import grouped_quantiles
 from pimeter.arrays import even_array, has_missing, real_array
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def grouped_quantile(
     >>> [(str(label), int(n), round(float(w), 1)) for label, n, w in zip(*found, strict=True)]
     [('north', 957, 2.0), ('south', 1043, 5.8)]
     """
-    levels, shape, _, h = settings(q, None, 1, beta)
+    asked = arguments(q, None, 1, beta)
     lazy = [type(given).__module__.partition(".")[0] == "dask" for given in (errors, by)]
     if any(lazy):
         if not all(lazy):
@@ -81,7 +82,7 @@ def grouped_quantile(
         from pimeter._kernels.dask import groups as lazy_groups
         from pimeter._kernels.dask.bins import Task
 
-        task = Task(tuple(levels), h, reflect)
+        task = Task(tuple(asked.levels), asked.h, reflect)
         found = lazy_groups.quantiles(errors, by, task)
         labels, rows, flat = found.labels, found.rows, found.quantiles
     else:
@@ -100,5 +101,5 @@ def grouped_quantile(
         except TypeError as mixed:
             msg = f"by holds labels that cannot be put in order ({mixed}); give numbers or strings."
             raise TypeError(msg) from mixed
-        flat = grouped_quantiles(values, codes, len(labels), levels, "auto" if h is None else 1.0 / h, reflect)
-    return GroupQuantiles(labels, rows, flat.T.reshape(*shape, len(labels)))
+        flat = grouped_quantiles(values, codes, len(labels), asked.levels, beta, reflect)
+    return GroupQuantiles(labels, rows, flat.T.reshape(*asked.shape, len(labels)))

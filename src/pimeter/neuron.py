@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
-from pimeter._kernels.arrays import LARGEST_COUNT
+from pimeter._kernels.arguments import LARGEST_COUNT
 from pimeter.arrays import even_array, real_array, unmasked
 from pimeter.clusters import MIN_EXPECTED, Units, group_numbers
 from pimeter.constraints import Level

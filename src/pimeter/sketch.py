@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from pimeter._kernels.arrays import LARGEST_COUNT
+from pimeter._kernels.arguments import LARGEST_COUNT, check_counts
 from pimeter.arrays import real_array
 from pimeter.quantiles import quantile
 from pimeter.validation import quantile_levels
@@ -96,12 +96,13 @@ class QuantileSketch:
         if counts.shape != x.shape:
             msg = f"weights have shape {counts.shape}, values {x.shape}; give one for each value, in the same shape."
             raise ValueError(msg)
-        if not ((counts >= 0.0) & (counts <= LARGEST_VALUE)).all():
-            msg = "weights are counts: finite and at least 0; got a negative, infinite or missing one."
-            raise ValueError(msg)
+        check_counts(counts)
         x, counts = x[counts > 0.0], counts[counts > 0.0]
-        if not (np.abs(x) <= LARGEST_VALUE).all():
-            msg = f"values must be finite, of size {LARGEST_VALUE:g} at most; drop NaN and infinities first."
+        if not ((np.abs(x) <= LARGEST_VALUE) & (counts <= LARGEST_VALUE)).all():
+            msg = (
+                f"values must be finite, and they and their weights at most {LARGEST_VALUE:g} in size; drop NaN and "
+                "infinities first."
+            )
             raise ValueError(msg)
         if x.size:
             self._add(x, counts, float(x.min()), float(x.max()))

@@ -1,27 +1,25 @@
-"""Quantiles of NumPy's arrays: validate, bring samples into rows, hand them to the kernel."""
+"""Quantiles of NumPy's arrays: bring samples into rows, hand them to the kernel."""
 
 from __future__ import annotations
 
 import math
 import operator
 import os
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pimeter import bandwidth
+from pimeter._kernels.arguments import arguments, check_absolute, check_sample_counts, weights_shape
 from pimeter._kernels.dispatch import kernel
 from pimeter._kernels.reference import INFINITE, MISSING, even, hazen, in_order
 from pimeter.arrays import real_array
-from pimeter.validation import quantile_levels
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Array = NDArray[np.float64]
 
-LARGEST_COUNT = 1e15  # of values, in all: beyond, floats no longer count one by one, and maps get too many knots
 VALUES_FOR_THREADS = 200_000  # from so many on a second thread pays off
 
 
@@ -37,26 +35,16 @@ def quantile(
 ) -> Any:
     """Quantiles of an array along axes, as NumPy would shape them; `pimeter.quantile` documents the parameters."""
     values, width = _floats(a)
-    levels = _levels(q)
-    h = _bandwidth(beta)
-    axes = _axes(axis, values.ndim)
-    samples, kept_shape = _rows(values, axes)
+    asked = arguments(q, axis, values.ndim, beta)
+    samples, kept_shape = _rows(values, asked.axes)
     if samples.shape[1] == 0:
         msg = f"a has shape {values.shape}: no values along axis {axis}; a quantile needs at least one."
         raise ValueError(msg)
-    counts = None if weights is None else _counts(weights, values, axes)
+    counts = None if weights is None else _counts(weights, values, asked.axes)
     if keepdims:
-        kept_shape = tuple(1 if i in axes else n for i, n in enumerate(values.shape))
-    flat = checked_quantiles(samples, counts, levels.reshape(-1), h, reflect).astype(width, copy=False)
-    return flat.T.reshape(levels.shape + kept_shape)[()]
-
-
-def settings(
-    q: ArrayLike, axis: int | tuple[int, ...] | None, ndim: int, beta: float | str
-) -> tuple[list[float], tuple[int, ...], tuple[int, ...], float | None]:
-    """Levels and their shape, axes and bandwidth, as plain numbers."""
-    levels = _levels(q)
-    return levels.reshape(-1).tolist(), levels.shape, _axes(axis, ndim), _bandwidth(beta)
+        kept_shape = tuple(1 if i in asked.axes else n for i, n in enumerate(values.shape))
+    flat = checked_quantiles(samples, counts, asked.levels, asked.h, reflect).astype(width, copy=False)
+    return flat.T.reshape(asked.shape + kept_shape)[()]
 
 
 def checked_quantiles(
@@ -64,23 +52,9 @@ def checked_quantiles(
 ) -> Array:
     """Quantiles of each row, (rows, levels), or what is wrong with its values."""
     if counts is not None:
-        if not (np.isfinite(counts) & (counts >= 0.0)).all():
-            msg = "weights are counts: finite and at least 0; got a negative, infinite or missing one."
-            raise ValueError(msg)
-        with np.errstate(over="ignore"):
-            totals = counts.sum(axis=1)
-        if (totals > LARGEST_COUNT).any():
-            msg = (
-                f"weights are counts, of {LARGEST_COUNT:g} values at most; they add up to {totals.max():g}. "
-                "Make them smaller."
-            )
-            raise ValueError(msg)
-        if not (totals > 0.0).all():
-            msg = "weights are 0 for a whole sample; a quantile needs at least one value that counts."
-            raise ValueError(msg)
-    if reflect and (samples < 0).any():
-        msg = "reflect=True takes absolute errors, but a holds negative values; pass np.abs(a) or reflect=False."
-        raise ValueError(msg)
+        check_sample_counts(counts)
+    if reflect:
+        check_absolute(samples)
     # Adding 0 turns -0 into 0: equal values of which the one that came first would be the answer.
     return _quantiles(samples, counts, np.asarray(levels, np.float64), h, reflect) + 0.0
 
@@ -102,41 +76,6 @@ def _floats(a: ArrayLike) -> tuple[NDArray[np.floating], np.dtype[np.floating]]:
     return values, values.dtype
 
 
-def _levels(q: ArrayLike) -> Array:
-    if isinstance(q, float) and 0.0 <= q <= 1.0:  # quick, for the most frequent case
-        return np.array(q)
-    return quantile_levels("q", q)
-
-
-def _bandwidth(beta: float | str) -> float | None:
-    """The bandwidth 1/beta; None for the rule."""
-    if isinstance(beta, str):
-        if beta == "auto":
-            return None
-    elif isinstance(beta, Real) and 0.0 < beta < np.inf:
-        return 1.0 / float(beta)
-    msg = f'beta must be "auto" or a positive number in the unit of 1/a; got {beta!r}.'
-    raise ValueError(msg)
-
-
-def _axes(axis: int | tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
-    if axis is None:
-        return tuple(range(ndim))
-    try:
-        given = [operator.index(one) for one in (axis if isinstance(axis, tuple | list) else (axis,))]
-    except TypeError as wrong:
-        msg = f"axis must be an integer, a tuple of integers or None; got {axis!r}."
-        raise TypeError(msg) from wrong
-    for one in given:
-        if not -ndim <= one < ndim:
-            raise np.exceptions.AxisError(one, ndim)
-    axes = tuple(one % ndim for one in given)
-    if len(set(axes)) < len(axes):
-        msg = f"repeated axis: axis={axis!r} names one twice."
-        raise ValueError(msg)
-    return axes
-
-
 def _rows(values: NDArray[Any], axes: tuple[int, ...]) -> tuple[NDArray[Any], tuple[int, ...]]:
     """One sample a row, contiguous, and the shape of the rest."""
     if len(axes) == values.ndim:
@@ -156,16 +95,7 @@ def _contiguous(values: NDArray[Any]) -> NDArray[Any]:
 def _counts(weights: ArrayLike, values: NDArray[Any], axes: tuple[int, ...]) -> Array:
     """Weights as rows beside the samples."""
     counts: Array = real_array("weights", weights).astype(np.float64, copy=False)
-    if counts.shape != values.shape:
-        if counts.ndim != 1 or len(axes) != 1 or counts.size != values.shape[axes[0]]:
-            msg = (
-                f"weights have shape {counts.shape}; expected that of a, {values.shape}, or one weight for each value "
-                "along one axis."
-            )
-            raise ValueError(msg)
-        shape = [1] * values.ndim
-        shape[axes[0]] = counts.size
-        counts = np.broadcast_to(counts.reshape(shape), values.shape)
+    counts = np.broadcast_to(counts.reshape(weights_shape(counts.shape, values.shape, axes)), values.shape)
     return _rows(counts, axes)[0]
 
 

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from pimeter import bandwidth
-from pimeter._kernels.arrays import checked_quantiles, settings
+from pimeter._kernels.arguments import arguments, weights_shape
+from pimeter._kernels.arrays import checked_quantiles
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -96,7 +97,7 @@ def activation(z: Tensor, end: float) -> tuple[Tensor, Tensor]:
     return (s - floor) / (1.0 - 2.0 * floor), slope / (1.0 - 2.0 * floor)
 
 
-_read_settings = constant(settings)
+_arguments = constant(arguments)
 
 
 @constant
@@ -175,7 +176,8 @@ def quantile(
         raise TypeError(msg)
     if isinstance(q, Tensor):
         q = q.tolist()
-    levels, shape, axes, h = _read_settings(q, axis, a.ndim, beta)
+    asked = _arguments(q, axis, a.ndim, beta)
+    levels, axes, h = asked.levels, asked.axes, asked.h
     others = tuple(i for i in range(a.ndim) if i not in axes)
     kept = [1 if i in axes else n for i, n in enumerate(a.shape) if keepdims or i in others]
     length = math.prod([a.shape[i] for i in axes])
@@ -193,7 +195,7 @@ def quantile(
     if is_tracked(x):
         levels = torch.tensor(levels, dtype=torch.float64, device=a.device)
         w = _with_gradient(x.double(), counts, w, levels, h, reflect)
-    return w.to(a.dtype).T.reshape([*shape, *kept])
+    return w.to(a.dtype).T.reshape([*asked.shape, *kept])
 
 
 def _with_gradient(
@@ -338,14 +340,4 @@ def _counts(weights: Tensor, a: Tensor, axes: tuple[int, ...]) -> Tensor:
     if weights.requires_grad:
         msg = "weights are counts and carry no gradient; pass weights.detach()."
         raise ValueError(msg)
-    if weights.shape == a.shape:
-        return weights
-    if weights.ndim != 1 or len(axes) != 1 or weights.shape[0] != a.shape[axes[0]]:
-        msg = (
-            f"weights have shape {tuple(weights.shape)}; expected that of a, {tuple(a.shape)}, or one weight for each "
-            "value along one axis."
-        )
-        raise ValueError(msg)
-    shape = [1] * a.ndim
-    shape[axes[0]] = -1
-    return weights.reshape(shape).expand(a.shape)
+    return weights.reshape(weights_shape(tuple(weights.shape), tuple(a.shape), axes)).expand(a.shape)

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from pimeter.evaluation.measurement import Measurement
     from pimeter.evaluation.probabilistic import IntervalMeasurement
+    from pimeter.findings import Diagnosis
     from pimeter.protocols import Index
 
 DEMO_PAGE = "pimeter-demo.html"
@@ -169,15 +170,14 @@ def _with_command(
     if not options:
         return result
     if isinstance(result, Measurement):
-        command = _interval_command(result, file, asked)
-    else:
-        assert asked.given is not None  # intervals that were measured are in columns
-        command = recalibration_command(file, asked.columns[0], asked.given, result.confidence_level, options)
+        return replace(result, diagnosis=_with_interval_command(result, file, asked))
+    assert asked.given is not None  # intervals that were measured are in columns
+    command = recalibration_command(file, asked.columns[0], asked.given, result.confidence_level, options)
     return replace(result, diagnosis=replace(result.diagnosis, code=command))
 
 
-def _interval_command(result: Measurement, file: str, asked: _Asked) -> str:
-    """The command that makes the intervals that a measurement recommends."""
+def _with_interval_command(result: Measurement, file: str, asked: _Asked) -> Diagnosis:
+    """The diagnosis with the command that makes the intervals which it recommends."""
     options = [*result.diagnosis.options]
     if result.recommended_width == "grouped" and "--by" not in options and asked.by:
         options += ["--by", asked.by]
@@ -185,9 +185,10 @@ def _interval_command(result: Measurement, file: str, asked: _Asked) -> str:
         options += ["--features", ",".join(features)]
     options += ["--groups", asked.groups] if asked.groups else []
     options += ["--time", asked.time] if asked.time and "--online" in options else []
-    command = f"pimeter interval {shlex.quote(file)} --apply new.csv --out intervals.csv"
-    named = ["--level", str(result.confidence_level), "--target", asked.columns[0], "--prediction", asked.columns[1]]
-    return f"{command} {shlex.join([*named, *options])}"
+    before_level = f"pimeter interval {shlex.quote(file)} --apply new.csv --out intervals.csv --level "
+    up_to_level = f"{before_level}{result.confidence_level}"
+    command = f"{up_to_level} {shlex.join(['--target', asked.columns[0], '--prediction', asked.columns[1], *options])}"
+    return replace(result.diagnosis, code=command, level_span=(len(before_level), len(up_to_level)))
 
 
 def _looked_at(result: Measurement, asked: _Asked) -> list[str]:

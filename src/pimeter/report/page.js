@@ -7,7 +7,6 @@
   const byId = (id) => document.getElementById(id);
   const slider = byId("level");
   const asked = curves.levels.indexOf(data.confidence_level);
-  const code = byId("code").textContent;  // at the level asked for
   let at = asked;
 
   const number = (value, digits = 4) => {
@@ -264,7 +263,7 @@
     byId("headline").querySelector("span").textContent = curves.headlines[at].claim;
     byId("headline").querySelector("small").textContent = curves.headlines[at].evidence;
     byId("shown").textContent = levelText(at);
-    byId("code").textContent = code.replace(/(confidence_level=|--level )[0-9.e-]+/, `$1${curves.levels[at]}`);
+    byId("code-level").textContent = curves.levels[at];
     slider.setAttribute("aria-valuetext", levelText(at));
     setNumber("margin", curves.margin[at], `±${number(curves.margin[at])}`);
     setNumber("coverage", curves.coverage[at], percent(curves.coverage[at]));

@@ -11,8 +11,8 @@ import dask
 import dask.array as da
 import numpy as np
 
+from pimeter._kernels.arguments import arguments, weights_shape
 from pimeter._kernels.arrays import quantile as solve
-from pimeter._kernels.arrays import settings
 from pimeter._kernels.dask.bins import Task
 from pimeter._kernels.dask.reads import first_read, means_of, next_read, second_plan, solved, third_plan, third_read
 from pimeter._kernels.dask.sources import as_array, sources, summed
@@ -53,8 +53,9 @@ def quantile(
 ) -> da.Array:
     """Lazy quantiles of a dask array, series or frame, with the arguments of `pimeter.quantile`."""
     a = as_array(a)
-    levels, shape, axes, h = settings(q, axis, a.ndim, beta)
-    task = Task(tuple(levels), h, reflect)
+    asked = arguments(q, axis, a.ndim, beta)
+    levels, shape, axes = asked.levels, asked.shape, asked.axes
+    task = Task(tuple(levels), asked.h, reflect)
     if a.dtype.kind not in "fiub":
         msg = f"a has dtype {a.dtype}; quantiles are for real numbers: convert it with a.astype(float)."
         raise TypeError(msg)
@@ -144,13 +145,7 @@ def _counts(weights: da.Array | ArrayLike, a: da.Array, axes: tuple[int, ...]) -
             )
             raise ValueError(msg)
         return w
-    if is_one_each and w.size == a.shape[axes[0]]:
-        w = da.broadcast_to(w.reshape([-1 if i == axes[0] else 1 for i in range(a.ndim)]), a.shape)
-    if w.shape != a.shape:
-        msg = (
-            f"weights have shape {w.shape}; expected that of a, {a.shape}, or one weight for each value along one axis."
-        )
-        raise ValueError(msg)
+    w = da.broadcast_to(w.reshape(weights_shape(w.shape, a.shape, axes)), a.shape)
     return w if w.chunks == a.chunks else w.rechunk(a.chunks)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pimeter import bandwidth
+from pimeter._kernels.arguments import check_absolute, check_counts
 from pimeter._kernels.arrays import quantile as solve
 from pimeter._kernels.dask.bins import BINS, MAX_SMALL, Counts, Range, Task, codes_of, cut
 from pimeter._kernels.dask.sources import Source, made
@@ -50,9 +51,7 @@ def _columns(block: Chunk, weights: Chunk | None, task: Task) -> list[tuple[Arra
         msg = f"a chunk of weights has shape {own.shape}, its values have {values.shape}; give both the same chunks."
         raise ValueError(msg)
     w = columns(np.broadcast_to(own, values.shape))
-    if not (np.isfinite(w) & (w >= 0.0)).all():
-        msg = "weights are counts: finite and at least 0; got a negative, infinite or missing one."
-        raise ValueError(msg)
+    check_counts(w)
     return [(a[b > 0.0], b[b > 0.0]) for a, b in zip(x.T, w.T, strict=True)]
 
 
@@ -63,9 +62,9 @@ def _total(counts: Array | None, which: NDArray[np.bool_]) -> float:
 def first_read(block: Chunk, weights: Chunk | None, task: Task) -> Counts:
     """Counts by leading bits; once for each sample."""
     samples = _columns(block, weights, task)
-    if task.reflect and any((x < 0.0).any() for x, _ in samples):
-        msg = "reflect=True takes absolute errors, but a holds negative values; pass abs(a) or reflect=False."
-        raise ValueError(msg)
+    if task.reflect:
+        for x, _ in samples:
+            check_absolute(x)
     k = len(samples)
     bins, extremes, odd = np.zeros((k, BINS)), np.full((2, k, BINS), np.inf), np.zeros((k, 2))
     for i, sample in enumerate(samples):

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from pimeter import bandwidth
+from pimeter._kernels.arguments import check_absolute, check_sample_counts
 from pimeter._kernels.arrays import checked_quantiles
 from pimeter._kernels.triton.fixed import fixed
 from pimeter._kernels.triton.root import INFINITE, MISSING, NARROW, numbers
@@ -26,17 +27,10 @@ def quantiles(x: Tensor, counts: Tensor | None, levels: Sequence[float], h: floa
     x = x.contiguous()
     if counts is not None:
         counts = counts.contiguous()
-        if not bool((torch.isfinite(counts) & (counts >= 0.0)).all()):
-            msg = "weights are counts: finite and at least 0; got a negative, infinite or missing one."
-            raise ValueError(msg)
-        if not bool((counts.sum(1) > 0.0).all()):
-            msg = "weights are 0 for a whole sample; a quantile needs at least one value that counts."
-            raise ValueError(msg)
+        check_sample_counts(counts)
     held = x if counts is None else torch.where(counts > 0.0, x, torch.inf)
     if reflect:
-        if bool((x < 0.0).any()):
-            msg = "reflect=True takes absolute errors, but a holds negative values; pass a.abs() or reflect=False."
-            raise ValueError(msg)
+        check_absolute(x)
         twice = None if counts is None else torch.cat([counts, counts], 1)
         inner = quantiles(torch.cat([-x, x], 1), twice, [(1.0 + p) / 2.0 for p in levels], h, False)
         low = held.amin(1, keepdim=True).double()

@@ -69,7 +69,13 @@ def judged(evidence: PredictionEvidence) -> Judgement:
     diagnosis = Diagnosis.of(found.values(), NOTHING_TO_DO, recommendation.code(evidence.level))
     is_kept = recommendation.width == "constant" and OF_WIDTH.intersection(diagnosis.raised)
     beside = (*([KEPT] if is_kept else []), *([] if recommendation.y_min is None else [CUT]))
-    diagnosis = replace(diagnosis, advice=(*diagnosis.advice, *beside), options=recommendation.options)
+    level_end = len(diagnosis.code) - len(recommendation.after_level)
+    diagnosis = replace(
+        diagnosis,
+        advice=(*diagnosis.advice, *beside),
+        options=recommendation.options,
+        level_span=(level_end - len(repr(evidence.level)), level_end),
+    )
     return Judgement(diagnosis, recommendation.width, recommendation.tails, why_not_exchangeable(evidence, found))
 
 

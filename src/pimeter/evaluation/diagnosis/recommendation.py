@@ -62,23 +62,26 @@ class Recommendation:
 
     def code(self, level: float) -> str:
         """Lines to paste, for a `model`, calibration rows `X, y_true` and new rows `X_new`."""
+        lines = [*self._imports, f"intervals = IntervalRegressor(model, confidence_level={level!r}{self.after_level}"]
+        return "\n".join(lines)
+
+    @property
+    def after_level(self) -> str:
+        """The code after its confidence level."""
         has_labels = self.width == "grouped" and self.by is None
         passed, new = (", by=by", ", by=by_new") if has_labels else ("", "")
         width = f'"{self.width}"' if self.width != "grouped" or has_labels else f"GroupedWidth(by={self.by!r})"
-        options = [f"confidence_level={level!r}", f"width={width}", f'tails="{self.tails}"']
+        options = ["", f"width={width}", f'tails="{self.tails}"']
         options += [] if self.y_min is None else [f"y_min={self.y_min:g}"]
         options += ["shuffle=False"] if self.is_online and self.width in LEARNED else []
         groups = f", groups={self.groups}" if self.groups else ""
-        lines = [
-            *self._imports,
-            f"intervals = IntervalRegressor(model, {', '.join(options)}).calibrate(X, y_true{passed}{groups})",
-        ]
+        made = f"{', '.join(options)}).calibrate(X, y_true{passed}{groups})"
         if not self.is_online:
-            return "\n".join([*lines, f"lower, upper = intervals.predict_interval(X_new{new}).T"])
+            return f"{made}\nlower, upper = intervals.predict_interval(X_new{new}).T"
         order = ", time=time)" if self.has_time else ")  # rows in the order of time"
         return "\n".join(
             [
-                *lines,
+                made,
                 f"online = OnlineIntervals(intervals).fit(X, y_true{passed}{order}",
                 f"lower, upper = online.predict_interval(X_new{new}).T  # then online.follow(X_new, y_new{new})",
             ]
