@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy import stats
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -36,6 +37,55 @@ def said(kind, mean, spread):
 
 
 KINDS = ("normal", "quantiles", "intervals", "levels", "samples")
+
+
+class TestGroups:
+    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("n_groups", [19, 120])
+    def test_rows_of_a_new_group_are_covered(self, method, n_groups):
+        """The first groups have one row, the others 10; 300 draws have a standard error of about .006."""
+        group = np.concatenate([np.arange(n_groups // 2), np.repeat(np.arange(n_groups // 2, n_groups), 10)])
+        inside = []
+        for draw in range(300):
+            rng = np.random.default_rng([n_groups, draw])
+            common, spread = rng.normal(size=n_groups), np.exp(rng.normal(size=len(group)))
+            y = spread * (2.0 * common[group] + rng.normal(size=len(group)))
+            calibrator = pm.IntervalCalibrator(0.9, method=method, random_state=draw)
+            calibrator.fit(y, y_pred=0 * y, std=spread, groups=group)
+            new_spread = np.exp(rng.normal(size=100))
+            new_y = new_spread * (2.0 * rng.normal(size=100) + rng.normal(size=100))
+            bounds = calibrator.predict_interval(y_pred=0 * new_y, std=new_spread)
+            inside.append(pm.coverage_score(new_y, bounds))
+        assert calibrator.guaranteed_level_ == 0.9
+        assert np.isnan(calibrator.coverage_range_).all()
+        assert np.mean(inside) > 0.9 - 3 * np.std(inside) / 300**0.5
+
+    def test_each_group_counts_once(self):
+        y = np.concatenate([np.full(100, 1.0), np.arange(2.0, 21.0)])
+        group = np.concatenate([np.zeros(100), np.arange(1.0, 20.0)])
+        y[:100] += np.linspace(0.0, 0.01, 100)
+        calibrator = pm.IntervalCalibrator(0.9, method="additive").fit(y, intervals=np.zeros((119, 2)), groups=group)
+        assert calibrator.margin_[1] == 19.0  # the 19th of 20, not the 108th of 119
+        again = pm.IntervalCalibrator.from_json(calibrator.to_json())
+        assert (again.margin_ == calibrator.margin_).all()
+
+    def test_copies_in_a_group_are_one_row(self):
+        rng = np.random.default_rng(0)
+        mean, spread, y = drawn(rng, 40)
+        copied = {name: np.repeat(value, 3, axis=0) for name, value in said("normal", mean, spread).items()}
+        calibrator = pm.IntervalCalibrator(0.9, method="additive")
+        calibrator.fit(np.repeat(y, 3), **copied, groups=np.repeat(np.arange(40), 3))
+        assert calibrator.n_calibration_ == 40
+        assert_allclose(
+            calibrator.margin_,
+            pm.IntervalCalibrator(0.9, method="additive").fit(y, **said("normal", mean, spread)).margin_,
+        )
+        with pytest.warns(pm.CoverageWarning, match="or give copies the same group"):
+            calibrator.fit(np.repeat(y, 3), **copied, groups=np.arange(120) % 20)
+
+    def test_another_number_of_groups(self):
+        with pytest.raises(ValueError, match="groups must hold one group for each of the 3 rows"):
+            pm.IntervalCalibrator(0.9).fit([1.0, 2.0, 3.0], intervals=np.zeros((3, 2)), groups=[1, 2])
 
 
 @pytest.mark.parametrize("kind", KINDS)

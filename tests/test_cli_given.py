@@ -155,15 +155,18 @@ def test_a_file_of_bounds_says_how_to_measure_them(frame, run):
         ("--lower", "low", "--upper", "high", "--level", "0.9"),
         ("--prediction", "mean", "--std", "narrow", "--level", "0.9"),
         ("--quantiles", "low_q05,low_q95"),
+        ("--prediction", "mean", "--std", "narrow", "--level", "0.9", "--groups", "shop"),
     ],
 )
 def test_the_command_of_the_advice_runs(frame, run, options):
-    frame = frame.with_columns(narrow=pl.col("sd") / 1.5, low_q05=pl.col("low"), low_q95=pl.col("high"))
+    shop = pl.int_range(frame.height) // 4
+    frame = frame.with_columns(narrow=pl.col("sd") / 1.5, shop=shop, low_q05=pl.col("low"), low_q95=pl.col("high"))
     frame.write_csv("rows.csv")
     frame.drop("y").write_csv("new.csv")
     code, out, err = run("measure", "rows.csv", *options, "--out", "page.html")
     assert code == 0, err
     (command,) = (line for line in out.splitlines() if line.startswith("pimeter recalibrate rows.csv"))
+    assert ("--groups shop" in command) == ("shop" in options)
     assert "pimeter recalibrate rows.csv" in Path("page.html").read_text(encoding="utf-8")
     code, out, err = run(*shlex.split(command)[1:])
     assert code == 0, err

@@ -20,7 +20,7 @@ from pimeter.cli.columns import (
     note_on_numbers,
     pair_columns,
 )
-from pimeter.cli.options import LevelOption, Prediction, Save, Target, as_table, reads_files
+from pimeter.cli.options import Groups, LevelOption, Prediction, Save, Target, as_table, reads_files
 from pimeter.cli.terminal import print_table, progress, say, warnings_as
 from pimeter.cli.writing import save_calibration, scattered, tables_and_draft, write_table
 from pimeter.files import FileTable, Reading, as_strings, shown
@@ -95,9 +95,7 @@ def interval(
     tails: Annotated[TailsOption, typer.Option(help="How misses are divided, or which bound there is.")] = "symmetric",
     y_min: Annotated[float | None, typer.Option(help="Least possible target; intervals end there.")] = None,
     y_max: Annotated[float | None, typer.Option(help="Largest possible target.")] = None,
-    groups: Annotated[
-        str | None, typer.Option(help="Column of calibration rows that belong together, such as a patient's.")
-    ] = None,
+    groups: Groups = None,
     online: Annotated[
         bool, typer.Option("--online", help="Follow calibration rows in the order of time; new rows come after them.")
     ] = False,

@@ -27,6 +27,7 @@ from pimeter.cli.columns import (
 from pimeter.cli.given import NO_ROW, GivenColumns, given_columns, recalibration_command, refuse_bounds_alone
 from pimeter.cli.options import (
     GivenLevel,
+    Groups,
     Json,
     Lower,
     Out,
@@ -111,9 +112,7 @@ def measure(
         str | None, typer.Option(help="Columns that may tell where the model is weak: a,b or all.")
     ] = None,
     by: Annotated[str | None, typer.Option(help="Column with a category, each of which should be covered.")] = None,
-    groups: Annotated[
-        str | None, typer.Option(help="Column of rows that belong together, such as a patient's.")
-    ] = None,
+    groups: Groups = None,
     time: Annotated[str | None, typer.Option(help="Column of when each row was: rows near in time may depend.")] = None,
     level: GivenLevel = None,
     out: Out = None,
@@ -172,7 +171,9 @@ def _with_command(
     if isinstance(result, Measurement):
         return replace(result, diagnosis=_with_interval_command(result, file, asked))
     assert asked.given is not None  # intervals that were measured are in columns
-    command = recalibration_command(file, asked.columns[0], asked.given, result.confidence_level, options)
+    together = ("--groups", asked.groups) if asked.groups else ()
+    level = result.confidence_level
+    command = recalibration_command(file, asked.columns[0], asked.given, level, [*options, *together])
     return replace(result, diagnosis=replace(result.diagnosis, code=command))
 
 

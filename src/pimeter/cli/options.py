@@ -68,7 +68,7 @@ Quantiles = Annotated[
 ]
 Std = Annotated[str | None, typer.Option(help="Column of standard deviations around the prediction.")]
 Prediction = Annotated[str | None, typer.Option(help="Column of what the model said. Guessed when obvious.")]
-
+Groups = Annotated[str | None, typer.Option(help="Column of rows that belong together, such as a patient's.")]
 
 Save = Annotated[Path | None, typer.Option(help="Also write what was calibrated, a .json file for pimeter apply.")]
 Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]

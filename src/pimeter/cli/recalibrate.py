@@ -15,6 +15,7 @@ from pimeter.cli.columns import TARGETS, complete_rows, named_or_guessed, refuse
 from pimeter.cli.given import NO_ROW, GivenColumns, given_columns
 from pimeter.cli.options import (
     GivenLevel,
+    Groups,
     Lower,
     Prediction,
     Quantiles,
@@ -62,6 +63,7 @@ def recalibrate(
         Literal["auto", "additive", "multiplicative", "normalised", "distributional"],
         typer.Option(help="How intervals are made to hold; auto learns it from rows that do not calibrate."),
     ] = "auto",
+    groups: Groups = None,
     save: Save = None,
     *,
     reading: Reading,
@@ -75,15 +77,20 @@ def recalibrate(
             msg = "give the columns to recalibrate: --lower with --upper, --quantiles, or --std with --prediction."
             raise ValueError(msg)
         own = named_or_guessed(past, TARGETS, "target", target, notes)
-        refuse_one_for_two(past, {"target": own, **{f"column {name}": name for name in given.names}})
+        columns = {f"column {name}": name for name in given.names}
+        refuse_one_for_two(past, {"target": own, **columns, "column of groups": groups})
+        together = [groups] if groups else []
         written = free_names(new)
         step(f"Reading {past.name}")
-        known = complete_rows(past, past.read([own, *given.names], []), [own, *given.names], notes, NO_ROW)
+        known = past.read([own, *given.names], together)
+        known = complete_rows(past, known, [own, *given.names], notes, NO_ROW)
+        known = complete_rows(past, known, together, notes, "group")
         asked = given.level or level or _highest(given.levels)
         step(f"Calibrating on {known.height:,} rows")
         with warnings_as(notes):
             calibrator = pimeter.IntervalCalibrator(asked, method=method, random_state=0)
-            calibrator.fit(known[own].to_numpy(), **given.values(known))
+            own_groups = known[groups].to_numpy() if groups else None
+            calibrator.fit(known[own].to_numpy(), **given.values(known), groups=own_groups)
         step(f"Reading {new.name}")
         rows = new.read(list(given.names), [])
         bounds = calibrated_bounds(calibrator, given, rows)

@@ -54,6 +54,7 @@ class IntervalEvidence:
     known: Given
     order: Index | None  # of time
     effect: float = 1.0  # rows of groups or in time say as much as so many times fewer independent ones
+    has_groups: bool = False  # whether it is given which rows belong together
 
     def at(self, level: float) -> IntervalEvidence:
         """Evidence on the intervals of another level, of these rows and subgroups."""

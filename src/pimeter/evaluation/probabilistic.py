@@ -167,7 +167,15 @@ def measured_predictions(
         sides = (target < bounds[:, 0], target > bounds[:, 1], target > predictions.centre)
         effect = max(effect, *(design_effect(one, units, level) for one in sides))
     evidence = IntervalEvidence(
-        target, predictions, bounds, level, divisions(predictions, bounds, known), known, order, effect
+        target,
+        predictions,
+        bounds,
+        level,
+        divisions(predictions, bounds, known),
+        known,
+        order,
+        effect,
+        has_groups=units.kind == "groups",
     )
     parts = decomposition(target, predictions) if is_distribution(predictions) else None
     others = alternatives(target, predictions.centre, bounds, level, units)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 MIN_EXPECTED = 5.0  # rows in a cell
 FOLLOWED = ("prediction", "interval width")  # what bounds of IntervalCalibrator follow with method="auto"
 ONCE = (
-    "The code calibrates once and takes rows for independent, so it guarantees nothing to new groups or later times: "
-    "calibrate anew as targets become known."
+    "The code calibrates once and takes rows for independent, so it guarantees nothing to later times: calibrate anew "
+    "as targets become known."
 )
 MIN_MISSES_FOR_RUNS = 5  # from which on it is asked whether they come in runs
 GIVEN = {
@@ -301,12 +301,13 @@ def _with_code(diagnosis: Diagnosis, evidence: IntervalEvidence, alternatives: S
     """What recalibrates the intervals, and what that does not follow."""
     raised, kind = set(diagnosis.raised), evidence.predictions.kind
     method = _method(evidence, alternatives, raised)
+    groups = ", groups=groups" if evidence.has_groups else ""
     code = (
         "from pimeter import IntervalCalibrator\n"
-        f'calibrator = IntervalCalibrator({evidence.level:g}, method="{method}").fit(y_true, {GIVEN[kind]})\n'
+        f'calibrator = IntervalCalibrator({evidence.level:g}, method="{method}").fit(y_true, {GIVEN[kind]}{groups})\n'
         f"lower, upper = calibrator.predict_interval({NEW[kind]}).T"
     )
-    beside = (ONCE,) if "runs" in raised or evidence.effect != 1.0 else ()
+    beside = (ONCE,) if "runs" in raised or (evidence.effect != 1.0 and not evidence.has_groups) else ()
     return replace(diagnosis, advice=(*diagnosis.advice, *beside), code=code, options=("--method", method))
 
 

@@ -11,14 +11,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from pimeter.clusters import group_numbers
 from pimeter.conformal.estimator import Replaceable
+from pimeter.conformal.exchangeability import in_groups
 from pimeter.conformal.guarantee import COPIES, GUARANTEES, scores_needed
 from pimeter.conformal.portable import calibration_body, calibration_text, plain_scores, scores_of
 from pimeter.conformal.quantile import Calibrated, ScoreQuantile
 from pimeter.conformal.scores import TAILS
 from pimeter.constraints import Level
 from pimeter.coverage import ROUNDING, warn_of_coverage
-from pimeter.duplicates import UNPROVEN, copies
+from pimeter.duplicates import UNPROVEN, are_copies, copies
 from pimeter.predictive import Predictive, predictive
 from pimeter.regression.bands import Additive, Blended, Distributional, Multiplicative, Normalised
 from pimeter.row_hashes import row_keys
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
 
     from pimeter.conformal.guarantee import GuaranteeKind
     from pimeter.conformal.scores import CalibrationScores
-    from pimeter.protocols import Array, GivenIntervals, Table
+    from pimeter.duplicates import Copies
+    from pimeter.protocols import Array, GivenIntervals, Index, Table
     from pimeter.regression.bands import Shape
 
 SHAPES: dict[str, type[Additive | Multiplicative | Normalised | Distributional]] = {
@@ -96,6 +99,8 @@ class IntervalCalibrator(Replaceable, Calibrated, BaseEstimator):
     quantile regression on centre and width. If there are fewer, all calibrate, and the method is additive. Numbers, the
     penalty and the features were chosen on generated data.
 
+    With `groups` each of them counts once, whatever its size, and these numbers are those of groups.
+
     Infinite bounds stay infinite. Rows without width get some with "additive" and "auto"; the other methods refuse
     them, in `fit` and in `predict_interval`, since no multiple of such a width covers anything.
 
@@ -157,6 +162,7 @@ class IntervalCalibrator(Replaceable, Calibrated, BaseEstimator):
         y_pred: ArrayLike | None = None,
         std: ArrayLike | None = None,
         samples: Table | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Calibrate on rows that the model was not trained on.
 
@@ -174,6 +180,9 @@ class IntervalCalibrator(Replaceable, Calibrated, BaseEstimator):
             Predictions and their standard deviations.
         samples : array-like or frame of shape (m, s)
             Draws from each row's predictive distribution.
+        groups : array-like of shape (m,), optional
+            Rows that belong together, such as those of one patient: each group counts once, and rows of new groups are
+            covered with the guaranteed level (hierarchical conformal prediction).
 
         Returns
         -------
@@ -198,6 +207,7 @@ class IntervalCalibrator(Replaceable, Calibrated, BaseEstimator):
                 n=len(y),
             ),
             y,
+            None if groups is None else group_numbers(groups, len(y)),
         )
         return self._become(draft)
 
@@ -298,15 +308,21 @@ class IntervalCalibrator(Replaceable, Calibrated, BaseEstimator):
         found._learn(scores_of(body["scores"]))
         return found
 
-    def _fit(self, said: Predictive, y: Array) -> None:
+    def _fit(self, said: Predictive, y: Array, groups: Index | None) -> None:
         """Learn a shape on some of the rows if there is one to learn, and calibrate on the others."""
-        doubts = _doubts(said, y)
+        keys = row_keys(said.values, y)
+        doubts = _doubts(copies(keys, None, y, groups, prediction=said.centre), has_groups=groups is not None)
+        is_copied = groups is not None and are_copies(groups, keys)
         p = float(self.confidence_level)
         rest: Any = slice(None)
         if self.method == "auto":
-            n_learn, has_moves = _rows_to_learn(len(y), p, self.guarantee)
-            rows = check_random_state(self.random_state).permutation(len(y))
-            learn, rest = rows[:n_learn], rows[n_learn:]
+            units = np.arange(len(y)) if groups is None else groups
+            n_units = int(units.max()) + 1
+            n_learn, has_moves = _rows_to_learn(n_units, p, self.guarantee)
+            drawn = check_random_state(self.random_state).permutation(n_units)
+            learn, rest = drawn[:n_learn], drawn[n_learn:]
+            if groups is not None:
+                learn, rest = (np.flatnonzero(np.isin(groups, some)) for some in (learn, rest))
             self.shape_: Shape = Additive(p)
             if n_learn:
                 self.shape_ = Blended.learned(said.rows(learn), y[learn], p, moves=has_moves)
@@ -314,7 +330,7 @@ class IntervalCalibrator(Replaceable, Calibrated, BaseEstimator):
             self.shape_ = SHAPES[self.method](p)
         scores = replace(self.shape_.scores(said.rows(rest), y[rest]), doubts=doubts)
         self._said_before = said.rows(slice(0))
-        self._learn(scores)
+        self._learn(scores if groups is None else in_groups(scores, groups[rest], are_copies=is_copied))
 
     def _learn(self, scores: CalibrationScores) -> None:
         """Set everything that calibration is known by."""
@@ -341,7 +357,7 @@ class IntervalCalibrator(Replaceable, Calibrated, BaseEstimator):
 
 
 def _rows_to_learn(n: int, p: float, guarantee: GuaranteeKind) -> tuple[int, bool]:
-    """How many of n rows ``method="auto"`` learns from, and whether they are enough to move both bounds."""
+    """How many of n rows or groups ``method="auto"`` learns from, and whether they are enough to move both bounds."""
     misses, needed = n * (1.0 - p) + ROUNDING, scores_needed(p, kind=guarantee)
     if n < MIN_ROWS_TO_SPARE or misses < MIN_MISSES_TO_BLEND or n - n // 3 < needed:
         return 0, False
@@ -350,13 +366,13 @@ def _rows_to_learn(n: int, p: float, guarantee: GuaranteeKind) -> tuple[int, boo
     return min(n // 2, MAX_ROWS_TO_SPARE), True
 
 
-def _doubts(said: Predictive, y: Array) -> tuple[str, ...]:
+def _doubts(found: Copies, *, has_groups: bool) -> tuple[str, ...]:
     """Why rows are not taken for exchangeable with new ones, because of copies; warns of these."""
-    found = copies(row_keys(said.values, y), None, y, prediction=said.centre)
     if not found.n:
         return ()
+    where, cure = (" of other groups", ", or give copies the same group") if has_groups else ("", "")
     warn_of_coverage(
-        f"{found}, by prediction and target: copies say nothing new, so that the rows count for less than their "
-        f"number, and {UNPROVEN}. Leave copies out."
+        f"{found}{where}, by prediction and target: copies say nothing new, so that the rows count for less than their "
+        f"number, and {UNPROVEN}. Leave copies out{cure}."
     )
     return (COPIES,)
