@@ -143,7 +143,7 @@ fuzz: $(VENV)/.dev ## Try all public names and the command line on hostile input
 	@PIMETER_FUZZ=$${PIMETER_FUZZ:-6200} $(BIN)/python -m pytest -n 0 -q -rs tests/test_fuzz.py tests/test_fuzz_files.py
 
 paper: $(VENV)/.paper ## Repeat the paper's experiments and write their pages (long; goes on where it stopped, ARGS=--fresh computes all anew)
-	@set -e; for name in $(EXPERIMENTS); do $(BIN)/python -m experiments run $$name $(ARGS); done
+	@set -e; for name in $(EXPERIMENTS) 'theory --columns steps'; do $(BIN)/python -m experiments run $$name $(ARGS); done
 	@$(BIN)/python -m experiments report
 
 results-status: $(VENV)/.dev ## List all stored results: current, stale and why, or unknown

@@ -55,12 +55,14 @@ for unit in map(tuple, json.loads(sys.argv[2])):
 class Confirmation:
     """Units that came out the same, and the code that computed them.
 
-    The same as they are stored; or, if `then` is a commit, as by the code of that commit on the same machine.
+    The same as they are stored; or, if `then` is a commit, as by the code of that commit on the same machine, where
+    numbers are off from those stored by a fraction of up to `off`.
     """
 
     units: Sequence[Unit]
     made: Origin
     then: str = ""
+    off: float | None = None  # None: not known
 
 
 def kept(results: Path) -> dict[str, Confirmation]:
@@ -68,7 +70,9 @@ def kept(results: Path) -> dict[str, Confirmation]:
     path = results / FILE
     held = json.loads(path.read_text()) if path.exists() else {}
     return {
-        name: Confirmation([tuple(unit) for unit in one["units"]], Origin(**one["made"]), one.get("then", ""))
+        name: Confirmation(
+            [tuple(unit) for unit in one["units"]], Origin(**one["made"]), one.get("then", ""), one.get("off")
+        )
         for name, one in held.items()
     }
 
@@ -90,7 +94,7 @@ def confirm(experiment: Experiment[Any], store: Store, is_wanted: Callable[[Unit
         is_linked = earlier is not None and set(units) <= set(earlier.units)  # to what is stored, by these very units
         then = _commit_of(earlier.made if earlier and is_linked else record.sessions[-1][1], other)
         other = _differences(_computed_at(then, experiment.file_name, units), found, f"at {then[:10]}")
-        confirmation = Confirmation(units, made, then)
+        confirmation = Confirmation(units, made, then, _largest_difference(held, found))
     if other:
         msg = f"{other}. The result is not what the present code gives: run it again."
         raise RefusedError(msg)
@@ -146,6 +150,20 @@ def _differences(held: Mapping[Unit, Sequence[Row]], found: Mapping[Unit, Sequen
             if others:
                 return f"{unit}: {'; '.join(others)}"
     return ""
+
+
+def _largest_difference(held: Mapping[Unit, Sequence[Row]], found: Mapping[Unit, Sequence[Row]]) -> float:
+    """By which fraction of the larger one numbers of the units differ at most; 1 where one is missing."""
+    pairs = [
+        (old[key], new[key])
+        for unit, rows in found.items()
+        for old, new in zip(held[unit], rows, strict=True)
+        for key in old
+        if not key.endswith(TIMES)
+    ]
+    numbers = [(a, b) for a, b in pairs if not isinstance(a, str) and not isinstance(b, str) and not _is_same(a, b)]
+    differences = [abs(a - b) / max(abs(a), abs(b)) for a, b in numbers]
+    return max((1.0 if math.isnan(one) else one for one in differences), default=0.0)
 
 
 def _is_same(old: Value, new: Value) -> bool:

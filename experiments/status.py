@@ -70,6 +70,7 @@ def of_experiment(experiment: Experiment[Any], store: Store) -> Status:
         and not changes(narrowed(confirmed.made, from_here))
     ):
         there = f" as by the code of {confirmed.then[:10]} on that machine" if confirmed.then else ""
+        there += "" if confirmed.off is None else f", where they are off from those stored by up to {confirmed.off:.1%}"
         said = f"{len(confirmed.units)} of {n_units} units come out the same at {_made(confirmed.made)}{there}"
         return Status(name, "confirmed", found.made, "; ".join([said, *reasons]))
     return Status(name, state, found.made, "; ".join(reasons))

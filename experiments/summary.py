@@ -15,8 +15,11 @@ from experiments.uci_splits import LEVEL
 INTRODUCTION = """\
 # The paper, item by item
 
-Each of the {n} items as the paper says ("faithful": its neuron, its selection, its setting), beside the published
-value, and as it should be done ("better"). {counts}.
+The paper is E. Solano-Carrillo's [*Can a single neuron learn predictive
+uncertainty?*](https://arxiv.org/abs/2106.03702): a neuron, **PIM**, learns a quantile of a model's errors. SQR and QD
+are networks that it is compared with; pimeter is this package. Each of the {n} items as the paper says ("faithful": its
+neuron, its selection, its setting, but for fewer repeats where it is said), beside the published value, and as it
+should be done ("better"). {counts}.
 Every number is computed from the rows stored beside this page by `python -m experiments report`; a verdict follows
 from the numbers: "in part" where some of what an item claims or prints comes out, "no" where nothing does, be it the
 fault of the paper or of how we repeat it. A reason is one that a command tests: a change that gives what is published,
@@ -34,6 +37,7 @@ WORDS = """\
 - **Root:** the weight at which the same neuron's output is p, solved for. **Stalled:** a descent that gave up before it
   came there, in a gap between two errors, where the gradient is 0, or for want of steps: with more of them fewer stall.
   Section 2.3 and Theorem 2, which are about quantiles, take a root: that of beta 1000, and pimeter's.
+  **CWC:** the paper's coverage-width criterion: the width, about twice as large where coverage is below the level.
   **NA:** a weight that has not moved at all.
 - **Met, within:** as near to the published value as three (Table 1) or one (Tables 2, 3, 4) of the paper's own
   deviations, but for rounding; where it prints none, .03 for accuracies and rates (all: `experiments/published`).
@@ -44,7 +48,7 @@ HOW = """\
 ## How to run
 
 - **Data:** `python -m experiments download FOLDER`, then `PIMETER_DATA=FOLDER`; Song Year (200 MB) with
-  `--datasets song-year`. Theory (but for `--columns steps`), Figures 1 and 2 and Table 1 need none.
+  `--datasets song-year`. Theory (without `--columns steps`), Figures 1 and 2 and Table 1 need none.
 - **Run:** `python -m experiments run NAME` goes on where it stopped and says how many units were read and how many
   computed; `--columns A` for some columns of a table, `--fresh` for all anew, `--quick` for a small version that is
   kept apart, `--minutes N` to begin nothing new after that time. `make paper` runs all and writes these pages.

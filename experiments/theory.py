@@ -28,6 +28,8 @@ LEVEL = 0.95
 RATES = {"TN": 0.62, "TP": 0.93, "FN": 0.07, "FP": 0.38}  # about Adult's
 DELTAS = {"TN": 0.23, "TP": 0.2, "FN": 0.2, "FP": 0.23}
 P_N = 0.24
+VARIANCES = ("printed: p_N^2 var(R_TN) + p_P^2 var(R_TP)", "mu (1 - mu) / m")
+DRAWN = ("ratio", "ratio, numbers of each class fixed")  # to the simulated deviation where rows, or classes, are drawn
 ROUNDING = 1e-6  # of both solvers
 
 
@@ -133,15 +135,16 @@ def _accuracy(settings: Settings, n: int, rng: np.random.Generator) -> list[Row]
 def _variances(settings: Settings, m: int, rng: np.random.Generator) -> list[Row]:
     """Standard deviations of the accuracy, as a ratio to the simulated one."""
     repeats = 20 * settings.n_repeats
-    negatives = rng.binomial(m, P_N, repeats)
-    right = rng.binomial(negatives, RATES["TN"]) + rng.binomial(m - negatives, RATES["TP"])
-    simulated = np.std(right / m)
     mean = P_N * RATES["TN"] + (1 - P_N) * RATES["TP"]
     parts = [p * RATES[rate] * (1 - RATES[rate]) for p, rate in ((P_N, "TN"), (1 - P_N, "TP"))]
-    return [
-        _row("printed: p_N^2 var(R_TN) + p_P^2 var(R_TP)", "ratio", np.sqrt(sum(parts) / m) / simulated, repeats),
-        _row("mu (1 - mu) / m", "ratio", np.sqrt(mean * (1 - mean) / m) / simulated, repeats),
-    ]
+    variances = dict(zip(VARIANCES, (sum(parts) / m, mean * (1 - mean) / m), strict=True))
+    rows: list[Row] = []
+    for measured in DRAWN:
+        negatives = rng.binomial(m, P_N, repeats) if measured == DRAWN[0] else np.full(repeats, round(m * P_N))
+        right = rng.binomial(negatives, RATES["TN"]) + rng.binomial(m - negatives, RATES["TP"])
+        simulated = np.std(right / m)
+        rows += [_row(form, measured, np.sqrt(one) / simulated, repeats) for form, one in variances.items()]
+    return rows
 
 
 def _propagation(_settings: Settings, _m: int, _rng: np.random.Generator) -> list[Row]:
@@ -204,9 +207,8 @@ def finding(rows: Sequence[Row]) -> str:
     within = value(rows, "theorem 1", "printed", "distance to the root within the bound of A.1")
     width = {form: value(rows, "theorem 2", form, "width") for form in ("printed", "Wilson")}
     rootless = value(rows, "theorem 2", "printed", "a neuron's F_l = p has no root")
-    printed, whole = (
-        value(rows, "corollary", form, "ratio")
-        for form in ("printed: p_N^2 var(R_TN) + p_P^2 var(R_TP)", "mu (1 - mu) / m")
+    (printed, whole), (fixed, fixed_whole) = (
+        [value(rows, "corollary", form, measured) for form in VARIANCES] for measured in DRAWN
     )
     series, ours, box = (
         value(rows, "propagation", form, "delta of the precision")
@@ -226,7 +228,8 @@ def finding(rows: Sequence[Row]) -> str:
         f"Theorem 2 with {most:,} rows: the printed range is {width['printed']:.3f} wide,",
         f"Wilson's interval {width['Wilson']:.3f}; normalised by the size of the class, as printed,",
         f"a neuron has no root in {100 * rootless:.0f} % of the samples.",
-        f"Corollary: the printed sum is {printed:.2f} of the simulated deviation, its limit {whole:.2f}.",
+        f"Corollary: the printed sum is {printed:.2f} of the simulated deviation, its limit {whole:.2f}; with the",
+        f"numbers of each class fixed {fixed:.2f} and {fixed_whole:.2f}.",
         f"Propagation to the precision: {series:.3f} as printed, {ours:.3f} by the library,",
         f"{box:.3f} at most in the box.",
     ]

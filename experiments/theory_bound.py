@@ -91,8 +91,8 @@ def headline(rows: Sequence[Row]) -> str:
 def finding(rows: Sequence[Row]) -> str:
     """What that says of the bound."""
     return (
-        f"{headline(rows)} It is the first term of a series in the gap |F - p|: it tells how large the error is within "
-        "a factor of about two, also for a descent that stalled, and is a bound for neither."
+        f"{headline(rows)} It is the first term of a series in the gap |F - p|: the error is seldom more than twice as "
+        "large, also for a descent that stalled, and it is a bound for neither."
     )
 
 

@@ -1,8 +1,10 @@
 """Where Table 2's published intervals are met, and what was tried where they are not.
 
-The paper chooses tails and protocol on test rows, per dataset; so does `paper_choice`. A published pair is met if
-coverage and width are both within its standard deviation over splits. Where it is missed,
-*reasons* repeats the faithful intervals with one thing changed at a time: a change that meets it is the tested reason.
+The paper chooses tails and protocol on test rows, per dataset; so does `paper_choice`, by one of three rules: the text
+names none for both coverage and width, so that there is the least CWC, with which the paper selects models, the
+coverage `closest` to the level, and what the table's caption says of the best of two methods. A published pair is met
+if coverage and width are both within its standard deviation over splits. Where it is missed, *reasons* repeats the
+faithful intervals with one thing changed at a time: a change that meets it is the tested reason.
 """
 
 from __future__ import annotations
@@ -94,6 +96,11 @@ def least_criterion(picp: float, mpiw: float) -> tuple[float, float]:
     return mpiw * (2.0 if picp < LEVEL else 1.0), 0.0
 
 
+def closest(picp: float, mpiw: float) -> tuple[float, float]:
+    """How good means are by the text of section 3: coverage as near to the level as possible, then the width."""
+    return abs(picp - LEVEL), mpiw
+
+
 def captions_rule(picp: float, mpiw: float) -> tuple[float, float]:
     """How good means are by what the table's caption says of QD and PIM: the largest coverage below the level."""
     return (0.0, mpiw) if picp >= LEVEL else (1.0, -picp)
@@ -131,13 +138,16 @@ def published(name: str, key: str = "pim") -> dict[str, float]:
     return {what: float(row[f"{key}_{what}"] or np.nan) for what in ("picp", "mpiw", "picp_sd", "mpiw_sd")}
 
 
-def is_met(name: str, picp: float, mpiw: float) -> bool:
-    """Whether both are within a standard deviation over splits of what is published, in two digits."""
+def is_covered(name: str, picp: float) -> bool:
+    """Whether coverage is within a standard deviation over splits of what is published, in two digits."""
     theirs = published(name)
-    return (
-        abs(picp - theirs["picp"]) <= theirs["picp_sd"] + 0.005
-        and abs(mpiw - theirs["mpiw"]) <= theirs["mpiw_sd"] + 0.005
-    )
+    return abs(picp - theirs["picp"]) <= theirs["picp_sd"] + 0.005
+
+
+def is_met(name: str, picp: float, mpiw: float) -> bool:
+    """Whether coverage and width are within a standard deviation over splits of what is published, in two digits."""
+    theirs = published(name)
+    return is_covered(name, picp) and abs(mpiw - theirs["mpiw"]) <= theirs["mpiw_sd"] + 0.005
 
 
 def choices(rows: Sequence[Row]) -> dict[str, list[Row]]:
