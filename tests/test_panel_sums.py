@@ -127,6 +127,17 @@ class TestSums:
             covered.append(np.mean((lower <= new) & (new <= upper)))
         assert np.mean(covered) > 0.9 - 3 * np.std(covered) / 30**0.5
 
+    def test_do_not_depend_on_what_was_asked_before_an_update(self):
+        """Errors ten times as large from moment 60 on: the rule of sums learned before that is another."""
+        rng = np.random.default_rng(2)
+        y = 100.0 + autoregressive(20, 120, rng) * np.where(np.arange(120) < 60, 1.0, 10.0)
+        past = long_frame(y, range(119), level, 119)
+        older, newer = past.filter(pl.col("ds") < 60), past.filter(pl.col("ds") >= 60)
+        early, late = (long_frame(y, [made], level).drop("y", "cutoff") for made in (59, 119))
+        asked, unasked = (pm.PanelIntervals(0.9).fit(older) for _ in range(2))
+        asked.sum_interval(early)
+        assert asked.update(newer).sum_interval(late).equals(unasked.update(newer).sum_interval(late))
+
     def test_limits_hold_for_sums(self):
         intervals, future, _, _ = fitted(y_min=99.9 - 20)
         low = intervals.sum_interval(future.with_columns(f=pl.lit(79.9)))["f-lo-90"]

@@ -248,7 +248,8 @@ class PanelIntervals(PanelSums):
         Returns
         -------
         PanelIntervals
-            Itself; as it was before if anything is wrong with the frame. The rule that `fit` learned stays.
+            Itself; as it was before if anything is wrong with the frame. The rule that `fit` learned stays; those of
+            sums are learned anew when sums are asked for, on all windows.
         """
         check_is_fitted(self)
         names = self._names
@@ -260,6 +261,7 @@ class PanelIntervals(PanelSums):
         draft._clock, draft._windows = rows.clock, self._windows.joined(PanelWindows.of(rows))
         draft._read_windows()
         draft._after_windows()
+        draft._sum_rules = {}  # not those that were asked for so far, which the draft would share
         return self._become(draft)
 
     def predict_interval(self, frame: Any) -> Any:
