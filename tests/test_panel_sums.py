@@ -100,15 +100,20 @@ class TestSums:
         found, whole = (intervals.sum_interval(frame, weights=[0, 0, 1, 1]) for frame in (last_two, future))
         assert_allclose(found["f-hi-90"], whole["f-hi-90"])
         for wrong in ([1.0], [0, 0, 0, 0], [np.nan] * 4):
-            with pytest.raises(ValueError, match="weights must be 4 finite numbers, not all 0"):
+            with pytest.raises(ValueError, match="weights must hold 4 finite numbers, not all 0; got"):
                 intervals.sum_interval(future, weights=wrong)
+        with pytest.raises(ValueError, match=r"^of must be \"sum\" or \"mean\"; got 'max'\.$"):
+            intervals.sum_interval(future, of="max")
         with pytest.raises(ValueError, match="must add up to more than 0"):
             intervals.sum_interval(future, of="mean", weights=[1, -1, 0, 0])
 
     def test_a_window_that_lacks_a_step_is_refused_and_a_missing_forecast_has_no_sum(self):
         intervals, future, _, _ = fitted()
-        with pytest.raises(ValueError, match="1 window without rows for all 4 steps that count, the first of 's0'"):
+        lacks = "1 window lacks rows for some of the 4 steps that count; the first, of 's0', has 3"
+        with pytest.raises(ValueError, match=lacks):
             intervals.sum_interval(future.filter((pl.col("unique_id") != "s0") | (pl.col("ds") != 122)))
+        with pytest.raises(ValueError, match=r"60 windows lack rows for some of the 2 steps that count; .* has 1"):
+            intervals.sum_interval(future.filter(pl.col("ds") != 122), weights=[0, 0, 1, 1])
         holes = future.with_columns(f=pl.when(pl.int_range(pl.len()) == 1).then(None).otherwise(pl.col("f")))
         found = intervals.sum_interval(holes)
         assert found["f-lo-90"].is_nan().to_list() == [True] + [False] * 59

@@ -247,23 +247,14 @@ def relative_unit(levels: Array, panel: Array) -> Array:
     return np.maximum(levels, 1e-3 * usual) if usual > 0.0 else np.where(np.isnan(levels), np.nan, 1.0)
 
 
-def warn_of_pooled(n_pooled: int, n: int, new: NewSeries, level: float) -> None:
+def warn_of_pooled(n_pooled: int, n: int, new: list[NewSeries], level: float, *, only_if_few: bool = False) -> None:
     """Say that series get the panel's answer, and whether it is of too few series for the level."""
-    if n_pooled:
-        fewest = int(new.n_series.min())
-        needed = scores_needed(level, n_cuts=2)
-        few = f" These are too few: {percent(level)} takes {needed}." if fewest < needed else ""
-        warn_of_coverage(
-            f"{n_pooled:,} of {n:,} series are new or have fewer than {MIN_OWN_WINDOWS} windows: they get the "
-            f"panel's intervals, from relative errors of {fewest:,} series.{few}"
-        )
-
-
-def warn_of_few_series(n_short: int, n: int, new: list[NewSeries], level: float) -> None:
-    """Warn of series that are too few to answer for a short one at this level."""
     fewest, needed = min(int(one.n_series.min()) for one in new), scores_needed(level, n_cuts=2)
-    if n_short and fewest < needed:
+    are_few = fewest < needed
+    if n_pooled and (are_few or not only_if_few):
+        have, they = ("is new or has", "it gets") if n_pooled == 1 else ("are new or have", "they get")
+        few = f" These are too few: {percent(level)} takes {needed}." if are_few else ""
         warn_of_coverage(
-            f"{n_short:,} of {n:,} series have fewer than {MIN_OWN_WINDOWS} windows and get the panel's answer, of "
-            f"{fewest} series. These are too few: {percent(level)} takes {needed}."
+            f"{n_pooled:,} of {n:,} series {have} fewer than {MIN_OWN_WINDOWS} windows: {they} the panel's intervals, "
+            f"from relative errors of {fewest:,} series.{few}"
         )
