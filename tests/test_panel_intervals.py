@@ -7,8 +7,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import pimeter as pm
+from pimeter.conformal.quantile import ScoreQuantile
+from pimeter.conformal.scores import TAILS, CalibrationScores
 from pimeter.coverage import tail_levels
-from pimeter.forecast.panel_bounds import MIN_OWN_WINDOWS, Rule, mixed
+from pimeter.forecast.panel_bounds import MIN_OWN_WINDOWS, Rule, mixed, new_series_bounds
 from pimeter.forecast.window_weights import Weighting, spread
 
 pytestmark = pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
@@ -454,6 +456,24 @@ def test_windows_of_no_weight_do_not_count():
     found = spread(errors, weights, np.array([0.25]))
     assert_allclose(found.quantiles[0, 0, 0], np.quantile(errors[0, 0, 5::6], 0.25, method="hazen"))
     assert_allclose(Weighting(half_life=3.0)(ages)[0, -7:-1:3], [0.25, 0.5])
+
+
+def test_bounds_of_a_new_series_are_those_of_the_conformal_core():
+    """Also at levels that are ranks, and at those that so few series cannot give."""
+    rng = np.random.default_rng(0)
+    errors, levels = rng.standard_normal((39, 2, 6)), np.array([0.5, 0.8, 0.9, 0.95, 0.99])
+    errors[rng.random(errors.shape) < 0.4] = np.nan
+    errors[7, 1] = np.nan
+    forecasts = 1.0 + rng.random((39, 6))
+    found = new_series_bounds(errors, forecasts, levels)
+    for j in range(2):
+        relative = errors[:, j] / forecasts
+        is_known = ~np.isnan(relative)
+        scores = CalibrationScores(relative[is_known][:, None], groups=np.nonzero(is_known)[0])
+        assert found.n_series[j] == scores.n_counted == 39 - j
+        for i, level in enumerate(levels.tolist()):
+            below, above = ScoreQuantile(scores, TAILS["equal"], level, "marginal").margins[0, 0]
+            assert (found.lower[j, i], found.upper[j, i]) == (-below, above)
 
 
 def test_plot(tmp_path):
