@@ -339,19 +339,19 @@ class TestJoint:
         shape = cone.margin_[:, 0] / before[:, 0]
         assert_allclose(shape, shape[0])
 
-    @pytest.mark.parametrize("is_shared", [False, True])
-    def test_follow_learns_whole_paths(self, is_shared):
-        """Steps of a window that share no error, and those that share all: one step of each of h windows is no path."""
+    @pytest.mark.parametrize("is_one_error", [False, True])
+    def test_follow_learns_whole_paths(self, is_one_error):
+        """Steps with errors of their own, and with one error per window: one step of each of h windows is no path."""
         h, n_fit, n = 10, 600, 2000
         noise = np.random.default_rng(0).standard_normal(n_fit + n + h - 1)
         held = np.lib.stride_tricks.sliding_window_view(noise, h)
-        y_true = np.repeat(held[:, :1], h, axis=1) if is_shared else held
+        y_true = np.repeat(held[:, :1], h, axis=1) if is_one_error else held
         y_pred = np.zeros_like(y_true)
         cone = ForecastIntervals(0.9, joint=True).fit(y_true[:n_fit], y_pred[:n_fit])
         bounds = cone.follow(y_true[n_fit:], y_pred[n_fit:])
         inside = ((bounds[..., 0] <= y_true[n_fit:]) & (y_true[n_fit:] <= bounds[..., 1])).all(axis=1)
-        # 40 draws had .90, with a standard deviation of .002, where the steps share all. Where they do not, misses come
-        # in runs, as windows overlap, and the neuron follows these ten windows late: .864 with one of .010.
+        # 40 draws had .90, with a standard deviation of .002, where a window has one error. Where it has ten, misses
+        # come in runs, as windows overlap, and the neuron follows these ten windows late: .864 with one of .010.
         assert 0.83 < inside.mean() < 0.91
 
     @pytest.mark.parametrize("stride", [1, 2, 4])

@@ -263,7 +263,7 @@ class PanelIntervals(PanelSums):
         draft._clock, draft._windows = rows.clock, self._windows.joined(PanelWindows.of(rows))
         draft._read_windows()
         draft._after_windows()
-        draft._sum_rules = {}  # not those that were asked for so far, which the draft would share
+        draft._sum_rules = {}  # not the dictionary of this one, with the rules that were asked for so far
         return self._become(draft)
 
     def predict_interval(self, frame: Any) -> Any:
