@@ -136,7 +136,7 @@ def test_rows_that_come_twice_are_refused(pimeter, tmp_path):
     pl.concat([past, past[:1]]).write_csv(tmp_path / "panel.csv")
     done = pimeter("forecast", tmp_path / "panel.csv", "--out", tmp_path / "page.html")
     assert done.returncode == 2
-    assert "several rows of the same 'unique_id', 'cutoff' and 'ds'" in done.stderr
+    assert "1 combination of 'unique_id', 'cutoff' and 'ds' occurs in several rows" in done.stderr
     assert not (tmp_path / "page.html").exists()
 
 

@@ -339,6 +339,33 @@ class TestJoint:
         shape = cone.margin_[:, 0] / before[:, 0]
         assert_allclose(shape, shape[0])
 
+    @pytest.mark.parametrize("is_one_error", [False, True])
+    def test_follow_learns_whole_paths(self, is_one_error):
+        """Steps with errors of their own, and with one error per window: one step of each of h windows is no path."""
+        h, n_fit, n = 10, 600, 2000
+        noise = np.random.default_rng(0).standard_normal(n_fit + n + h - 1)
+        held = np.lib.stride_tricks.sliding_window_view(noise, h)
+        y_true = np.repeat(held[:, :1], h, axis=1) if is_one_error else held
+        y_pred = np.zeros_like(y_true)
+        cone = ForecastIntervals(0.9, joint=True).fit(y_true[:n_fit], y_pred[:n_fit])
+        bounds = cone.follow(y_true[n_fit:], y_pred[n_fit:])
+        inside = ((bounds[..., 0] <= y_true[n_fit:]) & (y_true[n_fit:] <= bounds[..., 1])).all(axis=1)
+        # 40 draws had .90, with a standard deviation of .002, where a window has one error. Where it has ten, misses
+        # come in runs, as windows overlap, and the neuron follows these ten windows late: .864 with one of .010.
+        assert 0.83 < inside.mean() < 0.91
+
+    @pytest.mark.parametrize("stride", [1, 2, 4])
+    def test_follow_is_an_update_by_each_window_when_its_last_step_is_known(self, stride):
+        fit, new = windows(400), windows(30, seed=9)
+        followed, updated = (ForecastIntervals(0.9, joint=True).fit(*fit, stride=stride) for _ in range(2))
+        bounds = followed.follow(*new)
+        late = -(-H // stride) - 1  # windows that are made before the last step of one is known
+        for i in range(30):
+            assert_array_equal(bounds[i], updated.predict_interval(new[1][i : i + 1])[0])
+            if i >= late:
+                updated.update(new[0][i - late : i - late + 1], new[1][i - late : i - late + 1])
+        assert_array_equal(followed.margin_, updated.margin_)
+
     def test_too_few_windows(self):
         with pytest.raises(ValueError, match="first half of the windows, 0 here"):
             ForecastIntervals(0.5, joint=True).fit(*windows(1))

@@ -49,7 +49,7 @@ def test_weights_choose_steps():
     first = cone.sum_interval(y_pred[:1], weights=[1, 0, 0, 0, 0, 0])
     assert_allclose(first[0], cone.predict_interval(y_pred[:1])[0, 0], rtol=0.02)
     for wrong in ([1.0], np.full(6, np.nan)):
-        with pytest.raises(ValueError, match="weights must be 6 finite numbers"):
+        with pytest.raises(ValueError, match="weights must hold 6 finite numbers, not all 0"):
             cone.sum_interval(y_pred[:1], weights=wrong)
 
 

@@ -7,8 +7,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import pimeter as pm
+from pimeter.conformal.quantile import ScoreQuantile
+from pimeter.conformal.scores import TAILS, CalibrationScores
 from pimeter.coverage import tail_levels
-from pimeter.forecast.panel_bounds import MIN_OWN_WINDOWS, Rule, mixed
+from pimeter.forecast.panel_bounds import MIN_OWN_WINDOWS, Rule, mixed, new_series_bounds
 from pimeter.forecast.window_weights import Weighting, spread
 
 pytestmark = pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
@@ -273,7 +275,7 @@ class TestFrames:
         intervals = pm.PanelIntervals(0.9).fit(past)
         minutes = pd.Timedelta("20min")
         between = past.assign(unique_id="new", ds=past["ds"] - minutes, cutoff=past["cutoff"] - minutes)
-        with pytest.raises(ValueError, match=r"156 rows with a 'cutoff' .* the first is 2025-12-31 23:40"):
+        with pytest.raises(ValueError, match=r"156 rows have a 'cutoff' .* the first is 2025-12-31 23:40"):
             intervals.update(between[:156].assign(ds=past["ds"]))
 
     def test_gaps_and_missing_targets_are_counted(self):
@@ -300,14 +302,14 @@ class TestFrames:
         frame, moments, _ = panel(n_series=40, n_windows=1)
         intervals = pm.PanelIntervals(0.9).fit(frame)
         assert set(intervals.series_["answer"]) == {"panel"}
-        with pytest.warns(pm.CoverageWarning, match="1 of 1 series are new or have fewer than 5 windows"):
+        with pytest.warns(pm.CoverageWarning, match="1 of 1 series is new or has fewer than 5 windows: it gets the"):
             found = intervals.predict_interval(future(["s0"], [100.0], moments[-1]))
         assert (found["mean-lo-90"] < found["mean-hi-90"]).all()
 
     def test_several_models_and_one_without_forecasts(self):
         frame, moments, _ = panel()
         more = frame.with_columns(high=pl.col("mean") + 1.0, none=pl.lit(None, pl.Float64), shop=pl.lit("x"))
-        with pytest.warns(pm.CoverageWarning, match="1 model left out without a known error: 'none'"):
+        with pytest.warns(pm.CoverageWarning, match="1 model was left out, since none of its errors is known: 'none'"):
             intervals = pm.PanelIntervals(0.9).fit(more)
         assert intervals.models_ == ["mean", "high"]
         assert list(intervals.excluded_) == ["none"]
@@ -338,9 +340,15 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            (lambda f: pl.concat([f, f[5:7]]), "2 places with several rows of the same 'unique_id', 'cutoff' and 'ds'"),
-            (lambda f: f.with_columns(y=pl.col("y") + pl.int_range(pl.len())), "Were targets revised"),
-            (lambda f: f.with_columns(ds=pl.col("cutoff")), "that is not after its 'cutoff'"),
+            (lambda f: pl.concat([f, f[5:7]]), "2 combinations of 'unique_id', 'cutoff' and 'ds' occur in several"),
+            (lambda f: pl.concat([f, f[5:6]]), "1 combination of 'unique_id', 'cutoff' and 'ds' occurs in several"),
+            (lambda f: f.with_columns(y=pl.col("y") + pl.int_range(pl.len())), "the target of .* Were targets revised"),
+            (lambda f: f.with_columns(y=pl.col("y") + (pl.int_range(pl.len()) == 4)), "the target of 1 row differs"),
+            (lambda f: f.with_columns(ds=pl.col("cutoff")), "rows have a 'ds' that is not after their 'cutoff'; the"),
+            (
+                lambda f: f.with_columns(ds=pl.when(pl.int_range(pl.len()) == 7).then("cutoff").otherwise("ds")),
+                r"1 row has a 'ds' that is not after its 'cutoff'; the first is row 7 \('s0'\)",
+            ),
             (lambda f: f.drop("cutoff"), "frame has no column 'cutoff'"),
             (lambda f: f.with_columns(ds=pl.col("ds").cast(str)), "must hold dates or numbers"),
             (lambda f: f.with_columns(y=pl.lit("a")), "column 'y' must hold numbers"),
@@ -448,6 +456,24 @@ def test_windows_of_no_weight_do_not_count():
     found = spread(errors, weights, np.array([0.25]))
     assert_allclose(found.quantiles[0, 0, 0], np.quantile(errors[0, 0, 5::6], 0.25, method="hazen"))
     assert_allclose(Weighting(half_life=3.0)(ages)[0, -7:-1:3], [0.25, 0.5])
+
+
+def test_bounds_of_a_new_series_are_those_of_the_conformal_core():
+    """Also at levels that are ranks, and at those that so few series cannot give."""
+    rng = np.random.default_rng(0)
+    errors, levels = rng.standard_normal((39, 2, 6)), np.array([0.5, 0.8, 0.9, 0.95, 0.99])
+    errors[rng.random(errors.shape) < 0.4] = np.nan
+    errors[7, 1] = np.nan
+    forecasts = 1.0 + rng.random((39, 6))
+    found = new_series_bounds(errors, forecasts, levels)
+    for j in range(2):
+        relative = errors[:, j] / forecasts
+        is_known = ~np.isnan(relative)
+        scores = CalibrationScores(relative[is_known][:, None], groups=np.nonzero(is_known)[0])
+        assert found.n_series[j] == scores.n_counted == 39 - j
+        for i, level in enumerate(levels.tolist()):
+            below, above = ScoreQuantile(scores, TAILS["equal"], level, "marginal").margins[0, 0]
+            assert (found.lower[j, i], found.upper[j, i]) == (-below, above)
 
 
 def test_plot(tmp_path):

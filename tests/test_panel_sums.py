@@ -100,15 +100,20 @@ class TestSums:
         found, whole = (intervals.sum_interval(frame, weights=[0, 0, 1, 1]) for frame in (last_two, future))
         assert_allclose(found["f-hi-90"], whole["f-hi-90"])
         for wrong in ([1.0], [0, 0, 0, 0], [np.nan] * 4):
-            with pytest.raises(ValueError, match="weights must be 4 finite numbers, not all 0"):
+            with pytest.raises(ValueError, match="weights must hold 4 finite numbers, not all 0; got"):
                 intervals.sum_interval(future, weights=wrong)
+        with pytest.raises(ValueError, match=r"^of must be \"sum\" or \"mean\"; got 'max'\.$"):
+            intervals.sum_interval(future, of="max")
         with pytest.raises(ValueError, match="must add up to more than 0"):
             intervals.sum_interval(future, of="mean", weights=[1, -1, 0, 0])
 
     def test_a_window_that_lacks_a_step_is_refused_and_a_missing_forecast_has_no_sum(self):
         intervals, future, _, _ = fitted()
-        with pytest.raises(ValueError, match="1 window without rows for all 4 steps that count, the first of 's0'"):
+        lacks = "1 window lacks rows for some of the 4 steps that count; the first, of 's0', has 3"
+        with pytest.raises(ValueError, match=lacks):
             intervals.sum_interval(future.filter((pl.col("unique_id") != "s0") | (pl.col("ds") != 122)))
+        with pytest.raises(ValueError, match=r"60 windows lack rows for some of the 2 steps that count; .* has 1"):
+            intervals.sum_interval(future.filter(pl.col("ds") != 122), weights=[0, 0, 1, 1])
         holes = future.with_columns(f=pl.when(pl.int_range(pl.len()) == 1).then(None).otherwise(pl.col("f")))
         found = intervals.sum_interval(holes)
         assert found["f-lo-90"].is_nan().to_list() == [True] + [False] * 59
@@ -126,6 +131,17 @@ class TestSums:
             new = spread[40] * autoregressive(200, H, rng).sum(axis=1) + 400.0
             covered.append(np.mean((lower <= new) & (new <= upper)))
         assert np.mean(covered) > 0.9 - 3 * np.std(covered) / 30**0.5
+
+    def test_do_not_depend_on_what_was_asked_before_an_update(self):
+        """Errors ten times as large from moment 60 on: the rule of sums learned before that is another."""
+        rng = np.random.default_rng(2)
+        y = 100.0 + autoregressive(20, 120, rng) * np.where(np.arange(120) < 60, 1.0, 10.0)
+        past = long_frame(y, range(119), level, 119)
+        older, newer = past.filter(pl.col("ds") < 60), past.filter(pl.col("ds") >= 60)
+        early, late = (long_frame(y, [made], level).drop("y", "cutoff") for made in (59, 119))
+        asked, unasked = (pm.PanelIntervals(0.9).fit(older) for _ in range(2))
+        asked.sum_interval(early)
+        assert asked.update(newer).sum_interval(late).equals(unasked.update(newer).sum_interval(late))
 
     def test_limits_hold_for_sums(self):
         intervals, future, _, _ = fitted(y_min=99.9 - 20)

@@ -238,6 +238,8 @@ class ForecastIntervals(ConePaths):
     def follow(self, y_true: ArrayLike, y_pred: ArrayLike, *, features: FeatureTable | None = None) -> Array:
         """Intervals of the windows after those of `fit`, each from what was known when it was made; and learn them.
 
+        With `joint` a window is learned as a whole path, when its last step is known.
+
         Parameters
         ----------
         y_true : array-like of shape (n, h) or (n_series, n, h)

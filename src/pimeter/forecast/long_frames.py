@@ -242,14 +242,19 @@ def _numbered(
     forecasts, features = ({one: numbers(name, frame, one) for one in columns} for columns in (models, names.features))
     found = Rows(list(ids), series, cutoff, step, None, forecasts, features, clock)
     if has_cutoff and (step < 1).any():
-        row = int((step < 1).argmax())
+        n_early, row = int((step < 1).sum()), int((step < 1).argmax())
         msg = (
-            f"{name}: {counted(int((step < 1).sum()), 'row')} with a {names.time!r} that is not after its "
-            f"{names.cutoff!r}, the first is row {row} ({found.ids[series[row]]!r}). A cutoff is the last moment that "
+            f"{name}: {_rows_have(n_early)} a {names.time!r} that is not after {'its' if n_early == 1 else 'their'} "
+            f"{names.cutoff!r}; the first is row {row} ({found.ids[series[row]]!r}). A cutoff is the last moment that "
             "the forecast knew."
         )
         raise ValueError(msg)
     return found
+
+
+def _rows_have(n: int) -> str:
+    """How many rows have what follows, in the singular or the plural."""
+    return f"{counted(n, 'row')} {'has' if n == 1 else 'have'}"
 
 
 def chunks(n: int, size: int = ROWS_AT_A_TIME) -> Iterator[slice]:
@@ -316,8 +321,8 @@ def _moments(name: str, frame: nw.DataFrame[Any], column: str, clock: Clock) -> 
     if is_between.any():
         first = frame.get_column(column)[int(is_between.argmax())]
         msg = (
-            f"{name}: {counted(int(is_between.sum()), 'row')} with a {column!r} that is none of the times of fit, or "
-            f"lies between two steps, the first is {first}. Give times as in fit, or fit anew with these."
+            f"{name}: {_rows_have(int(is_between.sum()))} a {column!r} that does not occur in fit, or lies between two "
+            f"steps; the first is {first}. Give times as in fit, or fit anew with these."
         )
         raise ValueError(msg)
     return clock.numbers(times)
@@ -346,10 +351,11 @@ def _refuse_repeated(name: str, rows: Rows, names: Names) -> None:
         return
     _, where, counts = np.unique(places(slice(None)), return_index=True, return_counts=True)
     if (counts > 1).any():
-        row = int(where[counts > 1][0])
+        n_repeated, row = int((counts > 1).sum()), int(where[counts > 1][0])
         msg = (
-            f"{name}: {counted(int((counts > 1).sum()), 'place')} with several rows of the same {names.series!r}, "
-            f"{names.cutoff!r} and {names.time!r}; the first is row {row} of {rows.ids[rows.series[row]]!r}. Keep one."
+            f"{name}: {counted(n_repeated, 'combination')} of {names.series!r}, {names.cutoff!r} and {names.time!r} "
+            f"{'occurs' if n_repeated == 1 else 'occur'} in several rows; the first is row {row} of "
+            f"{rows.ids[rows.series[row]]!r}. Keep one row of each."
         )
         raise ValueError(msg)
 
@@ -367,15 +373,17 @@ def _refuse_changed(name: str, rows: Rows, names: Names) -> None:
     for part in chunks(len(rows.series)):
         is_known = ~np.isnan(rows.target[part])
         held[places(part)[is_known]] = rows.target[part][is_known]
+    n_changed, row = 0, -1
     for part in chunks(len(rows.series)):
-        now = held[places(part)]
-        changed = np.abs(now - rows.target[part]) > 0.0
-        if changed.any():
+        changed = np.abs(held[places(part)] - rows.target[part]) > 0.0
+        if changed.any() and not n_changed:
             row = part.start + int(changed.argmax())
-            msg = (
-                f"{name}: rows whose target differs from that of the same {names.series!r} and {names.time!r} in "
-                f"another window, {int(changed.sum()):,} of the first {part.stop:,} rows; the first is row {row} of "
-                f"{rows.ids[rows.series[row]]!r} ({rows.target[row]:g} and {now[changed][0]:g}). Were targets revised? "
-                "Give each its last value."
-            )
-            raise ValueError(msg)
+        n_changed += int(changed.sum())
+    if n_changed:
+        now = held[places(slice(row, row + 1))][0]
+        msg = (
+            f"{name}: the target of {counted(n_changed, 'row')} differs from that of the same {names.series!r} and "
+            f"{names.time!r} in another window; the first is row {row} of {rows.ids[rows.series[row]]!r} "
+            f"({rows.target[row]:g} and {now:g}). Were targets revised? Give each its last value."
+        )
+        raise ValueError(msg)

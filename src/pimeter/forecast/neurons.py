@@ -49,7 +49,9 @@ class StepNeurons(Replaceable, BaseEstimator):
         check_within(y_true, *self._limits)
         if features is not None and self.context is None:
             raise ValueError(NO_CONTEXT)
-        self._newest = Newest.of(errors, y_pred, until_known, is_learned=self.context is None)
+        # A path is one error of the joint neuron: all steps of a window arrive together, when the last one is known.
+        until_learned = np.full_like(until_known, until_known[-1]) if self.joint else until_known
+        self._newest = Newest.of(errors, y_pred, until_learned, is_learned=self.context is None)
         self._memory: Memory | None = None
         if self.context is not None:
             check_magnitudes(errors, y_pred)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pimeter.conformal.guarantee import scores_needed
-from pimeter.coverage import percent, tail_levels, warn_of_coverage
+from pimeter.coverage import ROUNDING, percent, tail_levels, warn_of_coverage
 from pimeter.forecast.window_weights import Spread, Weighting, pooled_quantiles, spread
 from pimeter.interval_arrays import interval_scores
 
@@ -215,7 +215,10 @@ class NewSeries(NamedTuple):
 
 
 def new_series_bounds(errors: Array, forecast_levels: Array, levels: Array) -> NewSeries:
-    """Quantiles of relative errors of the panel, in which each series counts once, one more being infinite."""
+    """Quantiles of relative errors of the panel, in which each series counts once, one more being infinite.
+
+    They are those of `ScoreQuantile` with series as groups, here from one order for all levels.
+    """
     unit = relative_unit(forecast_levels, forecast_levels)
     if len(errors) > MAX_SERIES_TO_LEARN * 5:
         some = np.sort(np.random.default_rng(0).choice(len(errors), MAX_SERIES_TO_LEARN * 5, replace=False))
@@ -230,14 +233,13 @@ def new_series_bounds(errors: Array, forecast_levels: Array, levels: Array) -> N
         k = n_series[j] = int((n_own > 0).sum())
         if not k:
             continue
-        mass = (1.0 / ((k + 1.0) * np.maximum(n_own, 1)))[:, None] * is_known
+        counts = (1.0 / np.maximum(n_own, 1))[:, None] * is_known
         for side, sign in enumerate((-1.0, 1.0)):
-            values, own = (sign * relative)[is_known], mass[is_known]
+            values, own = (sign * relative)[is_known], counts[is_known]
             order = np.argsort(values)
-            mass_below = np.cumsum(own[order])
-            for i, level in enumerate(levels.tolist()):
-                place = min(int(np.searchsorted(mass_below, (1.0 + level) / 2.0 - 1e-12)), len(values) - 1)
-                bounds[side, j, i] = sign * values[order][place]
+            total = np.cumsum(own[order])
+            places = np.searchsorted(total, (k + 1.0) * (1.0 + levels) / 2.0 - ROUNDING)
+            bounds[side, j] = sign * values[order][np.minimum(places, len(values) - 1)]
     return NewSeries(bounds[0], bounds[1], n_series)
 
 
@@ -247,23 +249,14 @@ def relative_unit(levels: Array, panel: Array) -> Array:
     return np.maximum(levels, 1e-3 * usual) if usual > 0.0 else np.where(np.isnan(levels), np.nan, 1.0)
 
 
-def warn_of_pooled(n_pooled: int, n: int, new: NewSeries, level: float) -> None:
+def warn_of_pooled(n_pooled: int, n: int, new: list[NewSeries], level: float, *, only_if_few: bool = False) -> None:
     """Say that series get the panel's answer, and whether it is of too few series for the level."""
-    if n_pooled:
-        fewest = int(new.n_series.min())
-        needed = scores_needed(level, n_cuts=2)
-        few = f" These are too few: {percent(level)} takes {needed}." if fewest < needed else ""
-        warn_of_coverage(
-            f"{n_pooled:,} of {n:,} series are new or have fewer than {MIN_OWN_WINDOWS} windows: they get the "
-            f"panel's intervals, from relative errors of {fewest:,} series.{few}"
-        )
-
-
-def warn_of_few_series(n_short: int, n: int, new: list[NewSeries], level: float) -> None:
-    """Warn of series that are too few to answer for a short one at this level."""
     fewest, needed = min(int(one.n_series.min()) for one in new), scores_needed(level, n_cuts=2)
-    if n_short and fewest < needed:
+    are_few = fewest < needed
+    if n_pooled and (are_few or not only_if_few):
+        have, they = ("is new or has", "it gets") if n_pooled == 1 else ("are new or have", "they get")
+        few = f" These are too few: {percent(level)} takes {needed}." if are_few else ""
         warn_of_coverage(
-            f"{n_short:,} of {n:,} series have fewer than {MIN_OWN_WINDOWS} windows and get the panel's answer, of "
-            f"{fewest} series. These are too few: {percent(level)} takes {needed}."
+            f"{n_pooled:,} of {n:,} series {have} fewer than {MIN_OWN_WINDOWS} windows: {they} the panel's intervals, "
+            f"from relative errors of {fewest:,} series.{few}"
         )

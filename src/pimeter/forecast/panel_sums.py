@@ -104,7 +104,7 @@ class PanelSums(Replaceable, BaseEstimator):
             expected = expected_errors(ahead, self._known[model]).summed(counts)
             errors, rule = self._of_sums(model, counts)
             new = errors.new(self._levels)
-            warn_of_pooled(int((~errors.has_own(ahead.series)).sum()), len(ahead.series), new, float(self._levels[-1]))
+            self._warn_of_pooled(errors, ahead, new)
             pool = errors.pool(self._levels, rule)
             lower, upper = errors.bounds(ahead, expected, rule, pool, new, self._levels)
             held = np.where(counts == 0.0, 0.0, ahead.forecasts)
@@ -170,11 +170,12 @@ class PanelSums(Replaceable, BaseEstimator):
         there = ~np.isnan(future.table(np.zeros(len(future.window)), self._windows.horizon))
         lacking = (~there & (counts != 0.0)).any(axis=1)
         if lacking.any():
-            at = int(lacking.argmax())
+            n, at = int(lacking.sum()), int(lacking.argmax())
             msg = (
-                f"frame: {counted(int(lacking.sum()), 'window')} without rows for all {int((counts != 0).sum())} steps "
-                f"that count, the first of {future.rows.ids[int(future.series[at])]!r}, which has "
-                f"{int(there[at].sum())}. Give them, or weights that are 0 for the steps that are left out."
+                f"frame: {counted(n, 'window')} {'lacks' if n == 1 else 'lack'} rows for some of the "
+                f"{counted(int((counts != 0.0).sum()), 'step')} that count; the first, of "
+                f"{future.rows.ids[int(future.series[at])]!r}, has {int((there[at] & (counts != 0.0)).sum())}. Give "
+                "them, or weights that are 0 for the steps that are left out."
             )
             raise ValueError(msg)
 
@@ -215,6 +216,11 @@ class PanelSums(Replaceable, BaseEstimator):
         features = [future.table(one, horizon) for one in future.rows.features.values()]
         table = np.stack(features, axis=-1) if features else np.zeros((len(future.series), horizon, 0))
         return Ahead(future.series, future.cutoff, future.table(future.rows.forecasts[model], horizon), table)
+
+    def _warn_of_pooled(self, errors: ModelErrors, ahead: Ahead, new: NewSeries) -> None:
+        """Say which of the windows to come get the panel's answer."""
+        n_pooled = int((~errors.has_own(ahead.series)).sum())
+        warn_of_pooled(n_pooled, len(ahead.series), [new], float(self._levels[-1]))
 
     def _bound_columns(
         self,

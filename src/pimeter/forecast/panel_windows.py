@@ -118,13 +118,10 @@ class PanelWindows:
         return cls(rows.ids, cutoffs, errors, levels, SeriesMoments.of(rows))
 
     def joined(self, other: PanelWindows) -> PanelWindows:
-        """These windows and those known later, whose series are numbered as here and go on beyond; or a ValueError.
+        """These windows and those known later, of the same models; or a ValueError.
 
-        What is given again may not have changed.
+        Series are numbered as here and go on beyond. What is given again may not have changed.
         """
-        if set(other.errors) != set(self.errors):
-            msg = f"update takes the models of fit, {sorted(self.errors)}; got {sorted(other.errors)}."
-            raise ValueError(msg)
         if other.horizon > self.horizon:
             msg = (
                 f"update holds step {other.horizon}; those of fit end at {self.horizon}. Fit anew with longer windows."

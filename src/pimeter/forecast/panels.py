@@ -16,7 +16,7 @@ from pimeter.coverage import counted, warn_of_coverage
 from pimeter.forecast.features import Standardised
 from pimeter.forecast.limits import check_limits, check_within
 from pimeter.forecast.long_frames import Names, Rows, model_columns, opened, read_rows
-from pimeter.forecast.panel_bounds import MIN_OWN_WINDOWS, Rule, warn_of_few_series, warn_of_pooled
+from pimeter.forecast.panel_bounds import MIN_OWN_WINDOWS, Rule, warn_of_pooled
 from pimeter.forecast.panel_context import History, PanelContext
 from pimeter.forecast.panel_model import Known, ModelErrors, expected_errors
 from pimeter.forecast.panel_sums import PanelSums
@@ -191,8 +191,9 @@ class PanelIntervals(PanelSums):
             msg = f"frame: none of the columns {found} has a forecast whose target is known. Give targets."
             raise ValueError(msg)
         if self.excluded_:
-            named = ", ".join(map(repr, self.excluded_))
-            warn_of_coverage(f"{counted(len(self.excluded_), 'model')} left out without a known error: {named}.")
+            n, named = len(self.excluded_), ", ".join(map(repr, self.excluded_))
+            were, their = ("was", "its") if n == 1 else ("were", "their")
+            warn_of_coverage(f"{counted(n, 'model')} {were} left out, since none of {their} errors is known: {named}.")
         kept = {model: rows.forecasts[model] for model in self.models_}
         self._clock, self._library = rows.clock, frame.implementation.value
         self._windows = PanelWindows.of(replace(rows, forecasts=kept))
@@ -207,7 +208,8 @@ class PanelIntervals(PanelSums):
         self._sum_rules: dict[str, Rule] = {}
         self._after_windows()
         n_short = max(int((one.n_windows < MIN_OWN_WINDOWS).sum()) for one in self._errors.values())
-        warn_of_few_series(n_short, len(self._windows.ids), list(self._new.values()), float(self._levels[-1]))
+        new, highest = list(self._new.values()), float(self._levels[-1])
+        warn_of_pooled(n_short, len(self._windows.ids), new, highest, only_if_few=True)
 
     def _feature_columns(self) -> tuple[str, ...]:
         """Columns of features, which are for a context."""
@@ -248,7 +250,8 @@ class PanelIntervals(PanelSums):
         Returns
         -------
         PanelIntervals
-            Itself; as it was before if anything is wrong with the frame. The rule that `fit` learned stays.
+            Itself; as it was before if anything is wrong with the frame. The rule that `fit` learned stays; those of
+            sums are learned anew when sums are asked for, on all windows.
         """
         check_is_fitted(self)
         names = self._names
@@ -260,6 +263,7 @@ class PanelIntervals(PanelSums):
         draft._clock, draft._windows = rows.clock, self._windows.joined(PanelWindows.of(rows))
         draft._read_windows()
         draft._after_windows()
+        draft._sum_rules = {}  # not the dictionary of this one, with the rules that were asked for so far
         return self._become(draft)
 
     def predict_interval(self, frame: Any) -> Any:
@@ -287,7 +291,7 @@ class PanelIntervals(PanelSums):
             ahead = self._ahead(model, future)
             expected = expected_errors(ahead, self._known[model])
             errors, new = self._errors[model], self._new[model]
-            warn_of_pooled(int((~errors.has_own(ahead.series)).sum()), len(ahead.series), new, float(self._levels[-1]))
+            self._warn_of_pooled(errors, ahead, new)
             bounds = errors.bounds(ahead, expected, self.rules_[model], self._pools[model], new, self._levels)
             rows = future.rows
             bounds_of_rows = [one[future.window, rows.step - 1] for one in bounds]

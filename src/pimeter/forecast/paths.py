@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from pimeter.arrays import ranks
+from pimeter.coverage import counted
 from pimeter.dependence import autocorrelation, variance_inflation
 from pimeter.forecast.limits import within_limits
 from pimeter.forecast.neurons import StepNeurons
@@ -163,9 +164,12 @@ class ConePaths(StepNeurons):
 
 def step_weights(of: str, weights: ArrayLike | None, h: int) -> Array:
     """What each of h steps counts in a sum or a mean."""
+    if of not in ("sum", "mean"):
+        msg = f'of must be "sum" or "mean"; got {of!r}.'
+        raise ValueError(msg)
     counts = np.ones(h) if weights is None else np.asarray(weights, np.float64)
-    if counts.shape != (h,) or not np.isfinite(counts).all() or not counts.any() or of not in {"sum", "mean"}:
-        msg = f"weights must be {h} finite numbers, not all 0, and of 'sum' or 'mean'; got {weights!r} and {of!r}."
+    if counts.shape != (h,) or not np.isfinite(counts).all() or not counts.any():
+        msg = f"weights must hold {counted(h, 'finite number')}, not all 0; got {weights!r}."
         raise ValueError(msg)
     if of == "sum":
         return counts

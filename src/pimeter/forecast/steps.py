@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pimeter.conformal.scores import Tails
     from pimeter.protocols import Array, Flags, Index
 
-WINDOW, DEGREE = 7, 2  # steps and degree of the polynomial through which margins are smoothed
+SMOOTHING_STEPS, SMOOTHING_DEGREE = 7, 2  # of the polynomial through which margins are smoothed
 MOST_ERRORS_TO_LOOK_AT = 30_000  # for the effective number at `fit`: it takes ten times as long as margins
 
 
@@ -93,8 +93,8 @@ def known_quantile(sample: Array, level: float) -> Array:
 def smoothed(margins: Array, tails: Tails) -> Array:
     """Margins (series, h, 2), smoothed along the horizon; those of absolute errors stay positive."""
     h = margins.shape[1]
-    window = min(WINDOW, h - 1 + h % 2)
-    if window <= DEGREE:
+    window = min(SMOOTHING_STEPS, h - 1 + h % 2)
+    if window <= SMOOTHING_DEGREE:
         return margins
     from scipy.signal import savgol_filter
 
@@ -102,7 +102,7 @@ def smoothed(margins: Array, tails: Tails) -> Array:
     for side in (0, 1):
         if np.isfinite(margins[..., side]).all():
             factor = safe_factor(float(np.abs(margins[..., side]).max()))
-            smooth[..., side] = savgol_filter(factor * margins[..., side], window, DEGREE, axis=1) / factor
+            smooth[..., side] = savgol_filter(factor * margins[..., side], window, SMOOTHING_DEGREE, axis=1) / factor
     return smooth if tails.has_centre else np.maximum(smooth, 0.0)
 
 
