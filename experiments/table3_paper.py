@@ -40,8 +40,8 @@ class Settings:
 
     seed: int = 0
     datasets: tuple[str, ...] = tuple(DATASETS)
-    n_shuffles: int = 20
-    n_large: int = 5
+    n_shuffles: int = 30
+    n_large: int = 30
     n_at_once: int = 10
     max_epochs: int = 200
     too_long: int = 100

@@ -40,7 +40,7 @@ class Settings:
     """Runs; how long networks are trained at most, and too long, in small steps that see few rows each."""
 
     seed: int = 0
-    n_runs: int = 5
+    n_runs: int = 20
     max_epochs: int = 60
     too_long: int = 60
     n_rows: int = 0  # 0: all

@@ -711,6 +711,13 @@ class TestIntervals:
         for path, text in found.items():
             assert plain(path.read_text()) == plain(text), path.name
 
+    @pytest.mark.slow
+    def test_the_summary_shows_the_states_of_its_results(self):
+        """`python -m experiments report` writes it anew, last of all."""
+        found = status.of_all(cli.EXPERIMENTS.values(), cli.RESULTS)
+        states = {one.name.partition("/")[2]: one.short for one in found}
+        assert (cli.RESULTS / "README.md").read_text() == summary.page(cli.RESULTS, states)
+
     def test_the_summary_is_one_screen(self):
         text = (cli.RESULTS / "README.md").read_text()
         assert len(text.splitlines()) <= 80
