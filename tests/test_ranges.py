@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from datetime import date
 
 import dask.array as da
 import numpy as np
@@ -11,7 +12,7 @@ from scipy import stats
 from scipy.signal import lfilter
 from scipy.special import expit
 
-from pimeter import CoverageWarning, QuantileNeuron, classification_uncertainty, measure
+from pimeter import CoverageWarning, QuantileNeuron, classification_uncertainty, compare, measure
 from pimeter.classification.proportions import Proportion, clopper_pearson, wilson
 from pimeter.clusters import Units, effective_rows, group_numbers, moment_numbers
 from pimeter.evaluation import measuring
@@ -516,6 +517,41 @@ class TestInput:
             ["b", "a", "b"], 3
         ).tolist() == [1, 0, 1]
         assert moment_numbers(["2024-02-01", "2024-01-01", "2024-02-01"], 3).tolist() == [1, 0, 1]
+
+    @pytest.mark.parametrize(
+        ("time", "numbers"),
+        [
+            (["2024-11", "2024-02", "2023-12"], [2, 1, 0]),
+            (["2024/02/01", "2024/01/31"], [1, 0]),
+            (["2024-01-01 23:00", "2024-01-01T09:00", "2024-01-01"], [2, 1, 0]),  # a space is before a T
+            (["2024-01-01T09:00Z", "2024-01-01T09:30+01:00", "2024-01-01T10:00+01:00"], [1, 0, 1]),
+            (np.array(["2024-02-01", "2024-01-01"], "S"), [1, 0]),
+            (np.array([date(2024, 2, 1), date(2024, 1, 1)], dtype=object), [1, 0]),
+            ([400, 3, 20], [2, 0, 1]),
+        ],
+    )
+    def test_moments_are_in_the_order_of_time(self, time, numbers):
+        assert moment_numbers(time, len(time)).tolist() == numbers
+
+    @pytest.mark.parametrize(
+        ("time", "message"),
+        [
+            (
+                [str(i) for i in range(40)],
+                "time holds '0', which is not an ISO date",
+            ),
+            ([f"{i % 28 + 1:02}.{i // 28 + 1:02}.2024" for i in range(40)], "Give numbers, dates or ISO strings"),
+            ([f"2024-02-{i + 1:02}" for i in range(40)], "time holds '2024-02-30'"),
+            (np.array([b"mon", b"tue"] * 20), "time holds b'mon'"),
+            (["2024-01-01T09:00Z", "2024-01-01T09:00"] * 20, "time holds moments that cannot be put in order"),
+        ],
+    )
+    def test_strings_without_an_order_in_time_are_refused(self, time, message):
+        y = np.random.default_rng(0).normal(size=(2, 40))
+        with pytest.raises(ValueError, match=message):
+            measure(*y, time=time)
+        with pytest.raises(ValueError, match=message):
+            compare(y[0], {"a": y[1], "b": -y[1]}, time=time)
 
 
 def test_sums_of_parts_add_up_to_those_of_the_whole():

@@ -10,6 +10,7 @@ from scipy.special import ndtri, stdtrit
 
 from pimeter.arrays import coded, even_array, has_missing
 from pimeter.coverage import counted
+from pimeter.dates import moment_of
 from pimeter.dependence import autocorrelation, variance_inflation
 
 if TYPE_CHECKING:
@@ -214,10 +215,27 @@ def moment_numbers(time: ArrayLike, m: int) -> Index:
     """Numbers from 0 of the moments of m rows in their order, equal ones for equal moments."""
     moments = _one_each("time", "moment", time, m)
     try:
-        return np.unique(moments, return_inverse=True)[1]
+        labels, codes = np.unique(moments, return_inverse=True)
+        strings = [label for label in labels.tolist() if isinstance(label, str | bytes)]
+        return np.unique(_moments_of(strings), return_inverse=True)[1][codes] if strings else codes
     except TypeError as mixed:
         msg = f"time holds moments that cannot be put in order ({mixed}); give numbers, dates or ISO strings."
         raise ValueError(msg) from mixed
+
+
+def _moments_of(strings: list[str | bytes]) -> NDArray[Any]:
+    """The moments that strings tell; a ValueError of those that have no order but that of their letters."""
+    found = []
+    for text in strings:
+        moment = moment_of(text if isinstance(text, str) else text.decode(errors="replace"))
+        if moment is None:
+            msg = (
+                f"time holds {text!r}, which is not an ISO date: strings are ordered by their letters. Give numbers, "
+                "dates or ISO strings."
+            )
+            raise ValueError(msg)
+        found.append(moment)
+    return np.array(found, dtype=object)
 
 
 def _one_each(name: str, what: str, values: ArrayLike, m: int) -> NDArray[Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pimeter.arrays import coded, columns_of, even_array, is_missing, is_sparse, numbers_of, some_rows
+from pimeter.dates import date_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -28,9 +29,6 @@ OWN = ("prediction", "by")  # names of divisions that belong to no feature
 MIN_VALUES_OF_IDS = 20  # fewer may well be distinct by chance
 DISTINCT = 0.5  # fraction of distinct labels from which on there are fewer than two rows of each
 ID = re.compile(r"(^|[^a-zA-Z])(id|uuid|guid|key|index)$|[a-z](Id|ID|Key|Index)$")  # how names of ids end
-DATE = re.compile(  # in the order of ISO 8601, from the year down; others cannot be told apart
-    r"\d{4}([-/])\d{2}\1\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?(Z|[+-]\d{2}(:?\d{2})?)?)?", re.ASCII
-)
 
 
 @dataclass(frozen=True)
@@ -71,6 +69,11 @@ class Given(NamedTuple):
     labels: NDArray[Any] | None  # `by`, of all rows
     left_out: list[str]
     why_no_labels: str = ""  # why `by` is among them; empty if it is not
+
+    @property
+    def why_no_columns(self) -> str:
+        """Why there are no columns, in a sentence."""
+        return "No features are left to look at." if self.left_out else "No features were given."
 
 
 def given(X: FeatureTable | None, by: ArrayLike | None, n: int, rows: Index) -> Given:
@@ -149,7 +152,7 @@ def _column(place: object, values: NDArray[Any], is_array: bool) -> Column:
     if kind not in "OUS":
         msg = f"X[{name!r}] has dtype {values.dtype}; give numbers or categories."
         raise ValueError(msg)
-    return Column(name, place, _words(values.tolist()) if kind == "O" else values, False)
+    return Column(name, place, _strings(values.tolist()) if kind == "O" else values, False)
 
 
 def quintiles(values: Array, text: Callable[[float], str] | None = None) -> Subgroups:
@@ -256,15 +259,10 @@ def _date(label: object) -> datetime | None:
         return label
     if isinstance(label, date):
         return datetime.combine(label, time())
-    if not isinstance(label, str) or not DATE.fullmatch(label.strip()):
-        return None
-    try:
-        return datetime.fromisoformat(label.strip().replace("/", "-"))
-    except ValueError:  # such as the 30th of February
-        return None
+    return date_of(label) if isinstance(label, str) else None
 
 
-def _words(labels: list[Any]) -> NDArray[Any]:
+def _strings(labels: list[Any]) -> NDArray[Any]:
     """Labels as they are, but lists and the like, which cannot be looked up, as strings."""
     is_plain = [not isinstance(label, Collection) or isinstance(label, str | bytes) for label in labels]
     return np.array([label if plain else str(label) for label, plain in zip(labels, is_plain, strict=True)], object)
