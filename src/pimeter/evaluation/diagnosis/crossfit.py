@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 N_FOLDS = 10
 N_COMPARED = 5000  # rows that tell whether residuals are tied
-AT_ONCE = 1 << 15  # values that stay in the cache
+VALUES_IN_CACHE = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -136,8 +136,8 @@ def _sums(
 ) -> Array:
     """Sums of values, or how many there are, for each pair of codes."""
     sums = np.zeros(shape)
-    for start in range(0, len(first), AT_ONCE):
-        block = slice(start, start + AT_ONCE)
+    for start in range(0, len(first), VALUES_IN_CACHE):
+        block = slice(start, start + VALUES_IN_CACHE)
         pairs = first[block].astype(np.intp) * shape[1] + second[block]
         sums += np.bincount(pairs, None if values is None else values[block], sums.size).reshape(shape)
     return sums
