@@ -1043,6 +1043,44 @@ class TestRowsTheModelWasTrainedOn:
         assert "Small ones" not in diagnose(np.round(y_pred) + np.round(noise), np.round(y_pred))["zeros"].sentence
 
 
+class TestLimits:
+    """Limits of findings are in the units of their values, and the code reads no sentences."""
+
+    @pytest.mark.parametrize("unit", [1.0, 1e6])
+    @pytest.mark.parametrize(
+        "kind", ["skewed", "heavy", "steps", "trained on", "scaled", "shifted", "somewhere", "serial"]
+    )
+    def test_what_is_raised_is_beyond_its_limit(self, kind, unit):
+        rng = np.random.default_rng(3)
+        x, noise = rng.uniform(size=1000), rng.standard_normal(1000)
+        residuals = {
+            "skewed": np.exp(noise),
+            "heavy": rng.standard_t(1.5, 1000),
+            "steps": np.round(noise),
+            "trained on": noise * (np.arange(1000) % 10 > 0),
+            "scaled": noise * (0.2 + 3.0 * x),
+            "shifted": noise + 0.5,
+            "somewhere": noise + 1.5 * (x > 0.8),
+            "serial": np.convolve(rng.standard_normal(1004), np.ones(5), "valid"),
+        }[kind]
+        found = diagnose(unit * residuals, np.zeros(1000), X=x[:, None])
+        limited = [one for one in found.findings if one.raised and not np.isnan(one.threshold)]
+        assert limited
+        for one in limited:
+            assert abs(one.value - one.reference) >= one.threshold * (1 - 1e-9)
+        for one in found.findings:
+            assert not one.raised or np.isnan(one.p_value) or one.p_value <= one.significance
+
+    def test_where_ids_are_all_that_was_given(self):
+        y = np.random.default_rng(0).normal(size=200)
+        ids = pd.DataFrame({"id": np.arange(200)})
+        for found in (
+            pm.measure(y, 1e-3 * y[::-1], X=ids),
+            pm.measure(y, intervals=np.stack([y - 1, y + 1], axis=1), X=ids, confidence_level=0.9),
+        ):
+            assert found.diagnosis["worst_subgroup"].sentence == "No features are left to look at."
+
+
 class TestFalseAlarms:
     """All checks of a report fraction 5 %."""
 

@@ -319,7 +319,7 @@ class TestJson:
 
         held = json.loads(text, parse_constant=refuse)
         assert held["body"]["coverage"] == "nan"
-        assert (held["format"], held["version"]) == ("pimeter measurement", 4)
+        assert (held["format"], held["version"]) == ("pimeter measurement", 5)
 
     def test_it_is_frozen(self, result):
         with pytest.raises(dataclasses.FrozenInstanceError):

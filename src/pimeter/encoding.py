@@ -92,7 +92,7 @@ CALIBRATION = Envelope(
 )
 MEASUREMENT = Envelope(
     format="pimeter measurement",
-    version=4,
+    version=5,
     name="measurement",
     expected="a measurement that to_json() wrote",
     mistaken_for="the name of a file? Give its content.",

@@ -61,7 +61,12 @@ class Finding:
     p_value : float
         How often chance alone gives a statistic as extreme as this; NaN where no such test is made.
     threshold : float
-        How far the value may be from the reference before it matters; NaN where there is no such limit.
+        How far the value may be from the reference before it matters, in the units of both; NaN where there is no such
+        limit.
+    significance : float
+        The largest p-value that raises an alarm, so how often chance alone may raise it; NaN where chance cannot.
+    remedy : str
+        One or two words for the advice, the same in all findings that advise the same; empty where there are none.
     rows : int
         How many rows were looked at.
     """
@@ -77,6 +82,8 @@ class Finding:
     upper: float = math.nan
     p_value: float = math.nan
     threshold: float = math.nan
+    significance: float = math.nan
+    remedy: str = ""
     rows: int
 
     @property

@@ -20,9 +20,14 @@ FRACTION_FITTED = 0.5  # of the windows, or of the moments at which they were ma
 FAR_FROM_LEVEL = 0.3  # from its level, in roots of the fraction of misses: 7 % at 95, 10 % at 90
 
 
+def far_from(level: float) -> float:
+    """How far coverage may be from the level and still be called kept."""
+    return FAR_FROM_LEVEL * math.sqrt(1.0 - level)
+
+
 def is_near(coverage: float, level: float) -> bool:
     """Whether coverage is so near the level that it is called kept."""
-    return abs(coverage - level) <= FAR_FROM_LEVEL * math.sqrt(1.0 - level)
+    return abs(coverage - level) <= far_from(level)
 
 
 @dataclass(frozen=True)
@@ -83,13 +88,14 @@ class CheckOfCone(Check[Tried]):
     """Whether a cone keeps its level."""
 
     statistic = "the fraction of targets inside"
-    threshold = FAR_FROM_LEVEL
 
     def judge(self, tried: Tried, cone: Cone, how: str, advice: str) -> Finding:
         """The finding on a cone, from what it covered."""
         sentence = f"{how}, the cone covered {cone.percent} of targets; {percent(tried.level)} were asked for."
         value = math.nan if cone.coverage is None else cone.coverage
-        return self.finding(tried.n_scored, sentence, advice, value=value, reference=tried.level)
+        return self.finding(
+            tried.n_scored, sentence, advice, value=value, reference=tried.level, threshold=far_from(tried.level)
+        )
 
 
 class UpdatedCone(CheckOfCone):

@@ -128,7 +128,7 @@ class EnoughOfEachClass(CheckOfLabels):
     question = "Are there enough rows of each class?"
     looks_at = "labels"
     statistic = "rows of the rarer class"
-    threshold = 10  # rows below which little can be said of a class
+    least_rows = 10  # below which little can be said of a class
 
     def _judged(self, evidence: ClassifierEvidence, _earlier: Mapping[str, Finding]) -> Finding:
         n_negative, n_positive = evidence.labelled.n_negative, evidence.labelled.n_positive
@@ -137,7 +137,7 @@ class EnoughOfEachClass(CheckOfLabels):
         advice = ""
         if not fewest:
             advice = "Label rows of the other class, too: they are needed to judge a classifier."
-        elif fewest < self.threshold:
+        elif fewest < self.least_rows:
             advice = "Label more rows of the rarer class: what is said of it rests on very few rows."
         return self.finding(evidence.labelled.n, sentence, advice, value=fewest)
 

@@ -144,7 +144,7 @@ class LeastCoveredByIntervals(IntervalCheck):
     def _judged(self, evidence: IntervalEvidence, _earlier: Mapping[str, Finding]) -> Finding:
         found = evidence.worst_subgroup
         if found is None:
-            why = "There are too few misses to tell." if evidence.known.columns else "No features were given."
+            why = "There are too few misses to tell." if evidence.known.columns else evidence.known.why_no_columns
             return self.finding(evidence.n, why)
         p_value = found.p_value if found.coverage < evidence.level else 1.0
         return self.finding(
@@ -287,8 +287,9 @@ def judged(evidence: IntervalEvidence, alternatives: Sequence[Alternative], part
     total = sum(weight for weight, one in asked if not math.isnan(one.p_value))
     found = []
     for weight, one in asked:
-        threshold = FALSE_ALARMS * weight / total if total else 0.0
-        found.append(replace(one, advice=one.advice if one.p_value <= threshold else "", threshold=threshold))
+        significance = math.nan if math.isnan(one.p_value) else FALSE_ALARMS * weight / total
+        advice = one.advice if one.p_value <= significance else ""
+        found.append(replace(one, advice=advice, significance=significance))
     left = Finding(
         name="features", question="Which columns were looked at?", sentence=_columns(evidence), rows=evidence.n
     )

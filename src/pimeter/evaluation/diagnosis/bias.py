@@ -24,8 +24,8 @@ class Bias(Check[PredictionEvidence]):
     question = "Is the model biased, on the whole or somewhere?"
     looks_at = "residuals of all rows; of up to 5,000 by prediction, by each feature and by category"
     statistic = "mean residual (Student's t and Johnson's), and the largest departure from it, all places together"
-    threshold = 0.05  # least mean residual that matters, in margins ...
-    least_departure = 0.1  # ... and least departure of that of a subgroup
+    least_mean = 0.05  # mean residual that matters, in margins ...
+    least_departure = 0.1  # ... and departure of that of a subgroup
     significance = 2 * PLACES
 
     def _judged(self, evidence: PredictionEvidence, _earlier: Mapping[str, Finding]) -> Finding:
@@ -45,21 +45,24 @@ class Bias(Check[PredictionEvidence]):
         if local is not None:
             sentence += f" It differs most {_of_place(local, is_much=is_local)}"
             advice = [_local_advice(local), *advice] if is_local else advice
-        shown = local if local is not None and is_local else whole
+        shown, reference, least = whole, 0.0, self.least_mean
+        if local is not None and is_local:
+            shown, reference, least = local, local.mean - local.departure, self.least_departure
         p_value = min(1.0, 2.0 * min(whole.p_value, 1.0 if local is None else local.p_value))
         return self.finding(
             m,
             sentence,
             " ".join(advice),
             value=shown.mean,
-            reference=0.0,
+            reference=reference,
             bounds=(shown.lower, shown.upper),
             p_value=p_value,
+            threshold=least * margin,
         )
 
     def is_overall(self, whole: Shift, margin: float) -> bool:
         """Whether the mean of all residuals is more than chance explains, and enough to matter."""
-        return whole.p_value <= PLACES and abs(whole.mean) >= self.threshold * margin
+        return whole.p_value <= PLACES and abs(whole.mean) >= self.least_mean * margin
 
     def is_local(self, local: Shift | None, margin: float) -> bool:
         """Whether a subgroup departs from the others by more than chance explains, and enough to matter."""

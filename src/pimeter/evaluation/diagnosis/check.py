@@ -1,4 +1,4 @@
-"""What a check is: a question, what it looks at, a statistic with a threshold, and sentences."""
+"""What a check is: a question, what it looks at, a statistic, what chance may do, and sentences."""
 
 from __future__ import annotations
 
@@ -41,8 +41,6 @@ class Check(ABC, Generic[E]):
         Which rows or numbers it looks at.
     statistic : str
         What is computed from them.
-    threshold : float
-        How far the statistic may be from its reference before it matters; NaN if there is no such limit.
     significance : float
         How often, at most, chance alone may make it raise an alarm: its part of `FALSE_ALARMS`. 0 where chance cannot.
     """
@@ -51,7 +49,6 @@ class Check(ABC, Generic[E]):
     question: ClassVar[str]
     looks_at: ClassVar[str]
     statistic: ClassVar[str]
-    threshold: ClassVar[float] = math.nan
     significance: ClassVar[float] = 0.0
 
     def applies(self, _evidence: E) -> bool:
@@ -77,6 +74,8 @@ class Check(ABC, Generic[E]):
         reference: float = math.nan,
         bounds: tuple[float, float] = (math.nan, math.nan),
         p_value: float = math.nan,
+        threshold: float = math.nan,
+        remedy: str = "",
     ) -> Finding:
         """What this check found on so many rows."""
         return Finding(
@@ -90,7 +89,9 @@ class Check(ABC, Generic[E]):
             lower=float(bounds[0]),
             upper=float(bounds[1]),
             p_value=float(p_value),
-            threshold=self.threshold,
+            threshold=float(threshold),
+            significance=self.significance or math.nan,
+            remedy=remedy,
             rows=rows,
         )
 

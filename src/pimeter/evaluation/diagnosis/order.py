@@ -51,7 +51,7 @@ class Drift(Check[PredictionEvidence]):
         "largest cumulative departure of their ranks from the mean, or trend of them, by permutation of blocks; of "
         "groups the sum of their trends, by signs drawn for each"
     )
-    threshold = 0.1  # least shift of the level that matters, in margins, or those of normal residuals if smaller ...
+    least_shift = 0.1  # of the level that matters, in margins, or those of normal residuals if smaller ...
     least_ratio = 1.25  # ... or least ratio of the spreads of two stretches of the rows
     significance = 0.01
 
@@ -107,7 +107,7 @@ class Drift(Check[PredictionEvidence]):
         shift = max(abs(float(one)) for one in (trend, *(np.median(own) - middle for own in stretches)))
         spreads = [float(np.median(np.abs(own - np.median(own)))) for own in stretches]
         ratio = max(spreads) / min(spreads) if min(spreads) > 0.0 else math.inf
-        return shift >= self.threshold * margin or ratio >= self.least_ratio
+        return shift >= self.least_shift * margin or ratio >= self.least_ratio
 
 
 class SerialDependence(Check[PredictionEvidence]):
@@ -117,7 +117,7 @@ class SerialDependence(Check[PredictionEvidence]):
     question = "Do residuals depend on those shortly before?"
     looks_at = "the first 5,000 residuals, which follow each other"
     statistic = "largest autocorrelation of their ranks over ten lags, by permutation"
-    threshold = 0.1  # least autocorrelation that matters
+    least_autocorrelation = 0.1  # that matters
     significance = 0.003
 
     def _judged(self, evidence: PredictionEvidence, _earlier: Mapping[str, Finding]) -> Finding:
@@ -135,7 +135,7 @@ class SerialDependence(Check[PredictionEvidence]):
         advice = ""
         if test.p_value > self.significance:
             sentence += by_chance(test.p_value)
-        elif test.value < self.threshold:
+        elif test.value < self.least_autocorrelation:
             sentence += ": too little to matter."
         else:
             sentence += ": residuals depend on each other."
@@ -143,7 +143,15 @@ class SerialDependence(Check[PredictionEvidence]):
                 "Residuals depend on those before them, so these rows guarantee less than their number says: let "
                 "intervals follow each new residual, or let the model know its last ones."
             )
-        return self.finding(m, sentence, advice, value=test.value, reference=test.shuffled, p_value=test.p_value)
+        return self.finding(
+            m,
+            sentence,
+            advice,
+            value=test.value,
+            reference=test.shuffled,
+            p_value=test.p_value,
+            threshold=max(self.least_autocorrelation - test.shuffled, 0.0),
+        )
 
 
 def drift(residuals: Array, blocks: Index | None = None) -> OrderTest:

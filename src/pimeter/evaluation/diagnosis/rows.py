@@ -30,7 +30,7 @@ class EnoughRows(Check[PredictionEvidence]):
     question = "Are there enough rows for this level?"
     looks_at = "the number of rows"
     statistic = "their number, against the one that can guarantee the level; an interval for the true coverage"
-    threshold = 0.02  # how near to the level the true coverage should be
+    near_level = 0.02  # how near to it the true coverage should be
 
     def _judged(self, evidence: PredictionEvidence, earlier: Mapping[str, Finding]) -> Finding:
         fit, at = evidence.fit, evidence.at
@@ -45,7 +45,7 @@ class EnoughRows(Check[PredictionEvidence]):
     def judge(self, m: int, level: float, bounds: tuple[float, float], *, is_tied: bool) -> Finding:
         """From the number of rows, the level, and bounds of the true coverage."""
         guarantee = rank_guarantee(m, level)
-        wanted = rows_needed(level, self.threshold)
+        wanted = rows_needed(level, self.near_level)
         lower, upper = bounds
         asked, advice = in_percent(level), ""
         sentence = f"{count(m)} enough to guarantee {asked} on average. "
@@ -63,7 +63,7 @@ class EnoughRows(Check[PredictionEvidence]):
             sentence += f"The true coverage is {between}, as residuals are tied at the margin."
         else:
             sentence += f"The true coverage is within {100 * off:.2g} points of it"
-            sentence += f"; with {wanted:,} rows it would be within 2." if off > self.threshold else "."
+            sentence += f"; with {wanted:,} rows it would be within 2." if off > self.near_level else "."
         return self.finding(m, sentence, advice, value=m, reference=guarantee.needed, bounds=bounds)
 
 

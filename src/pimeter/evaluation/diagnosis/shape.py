@@ -44,7 +44,7 @@ class Skewness(Check[PredictionEvidence]):
     question = "Are the residuals skewed?"
     looks_at = "up to 5,000 residuals, drawn at random"
     statistic = "how much farther one tail is from the middle half than the other (Hogg), by random signs"
-    threshold = 0.075  # least skewness that matters: that of normal residuals 20 % larger on one side
+    least_skewness = 0.075  # that matters: that of normal residuals 20 % larger on one side
     significance = 0.004
 
     def _judged(self, evidence: PredictionEvidence, _earlier: Mapping[str, Finding]) -> Finding:
@@ -64,7 +64,7 @@ class Skewness(Check[PredictionEvidence]):
             f"the mean of the middle half, the smallest {rounded(middle - lower, 3)} below it"
         )
         p_value, advice = math.nan, ""
-        if abs(skewness) < self.threshold:
+        if abs(skewness) < self.least_skewness:
             sentence += "; they differ too little to matter."
         elif (
             p_value := symmetry.p_value(residuals, fraction, None if units is None else units.labels)
@@ -74,7 +74,9 @@ class Skewness(Check[PredictionEvidence]):
             sentence += ": residuals are skewed."
             farther, less = ("above", "below") if skewness > 0.0 else ("below", "above")
             advice = f"Residuals extend farther {farther} than {less}: learn the two bounds of the interval separately."
-        return self.finding(m, sentence, advice, value=skewness, reference=0.0, p_value=p_value)
+        return self.finding(
+            m, sentence, advice, value=skewness, reference=0.0, p_value=p_value, threshold=self.least_skewness
+        )
 
 
 class TailRatio(NamedTuple):
@@ -105,7 +107,7 @@ class HeavyTails(Check[PredictionEvidence]):
     question = "Are the residuals heavy-tailed?"
     looks_at = "up to 5,000 residuals, drawn at random"
     statistic = "98 % point of absolute residuals over their median"
-    threshold = 4.5  # least ratio that matters
+    least_ratio = 4.5  # that matters
     significance = 0.003
 
     def _judged(self, evidence: PredictionEvidence, earlier: Mapping[str, Finding]) -> Finding:
@@ -127,7 +129,7 @@ class HeavyTails(Check[PredictionEvidence]):
         effective = m if units is None else m / float(units.design_effect(is_beyond).max())
         p_value = float(ndtr(math.log(NORMAL_RATIO / ratio) * math.sqrt(effective) / LOG_RATIO_ERROR))
         advice = ""
-        if p_value <= self.significance and ratio > self.threshold and not is_explained:
+        if p_value <= self.significance and ratio > self.least_ratio and not is_explained:
             advice = (
                 "Residuals are heavy-tailed: judge the model by its median residual and its margin rather than by "
                 "RMSE, and expect rare residuals far outside of the intervals. Coverage is not affected."
@@ -136,7 +138,10 @@ class HeavyTails(Check[PredictionEvidence]):
             f"The 98 % point of the absolute residuals is {ratio:.3g} times their median; for normal residuals it is "
             "3.45."
         )
-        return self.finding(m, sentence, advice, value=ratio, reference=NORMAL_RATIO, p_value=p_value)
+        threshold = self.least_ratio - NORMAL_RATIO
+        return self.finding(
+            m, sentence, advice, value=ratio, reference=NORMAL_RATIO, p_value=p_value, threshold=threshold
+        )
 
 
 class Outliers(Check[PredictionEvidence]):

@@ -31,7 +31,6 @@ class DiscreteTarget(Check[PredictionEvidence]):
     question = "Is the target discrete?"
     looks_at = "up to 5,000 targets, drawn at random"
     statistic = "how many are distinct, and the step between them"
-    threshold = LEAST_STEP
 
     def _judged(self, evidence: PredictionEvidence, _earlier: Mapping[str, Finding]) -> Finding:
         return self.judge(evidence.target[evidence.some], evidence.margin)
@@ -42,13 +41,13 @@ class DiscreteTarget(Check[PredictionEvidence]):
         values = distinct(target, largest)
         n, step = len(values), grid_step(values, largest)
         sentence, advice = f"{some_of(n, m, 'targets')} distinct", ""
-        coarse = self.threshold * margin
+        coarse, most_distinct = LEAST_STEP * margin, m / 2
         typical = step if step >= coarse else float(np.median(np.diff(values))) if n > 1 else 0.0
-        if m < MIN_ROWS or n > m / 2 or n == 1 or typical < coarse:
-            return self.finding(m, f"{sentence}.", value=n, reference=m)
+        if m < MIN_ROWS or n > most_distinct or n == 1 or typical < coarse:
+            return self.finding(m, f"{sentence}.", value=n, reference=m, threshold=most_distinct)
         if values.tolist() == [0.0, 1.0]:
             advice = "The targets are 0 and 1, which look like classes: for probabilities of a class use scorecard."
-            return self.finding(m, f"{sentence}: 0 and 1.", advice, value=n, reference=m)
+            return self.finding(m, f"{sentence}: 0 and 1.", advice, value=n, reference=m, threshold=most_distinct)
         if typical == step:
             sentence += f", in steps of {rounded(step, 3)}"
             advice = (
@@ -61,7 +60,8 @@ class DiscreteTarget(Check[PredictionEvidence]):
                 "inwards to the nearest of them, which loses no coverage if no others can occur."
             )
         advice += " Where predictions are discrete, too, intervals cover more than the level."
-        return self.finding(m, f"{sentence}: the target is discrete.", advice, value=n, reference=m)
+        said = f"{sentence}: the target is discrete."
+        return self.finding(m, said, advice, value=n, reference=m, threshold=most_distinct)
 
 
 class ZeroResiduals(Check[PredictionEvidence]):
@@ -71,7 +71,7 @@ class ZeroResiduals(Check[PredictionEvidence]):
     question = "Was the model trained on some of these rows?"
     looks_at = "residuals of all rows"
     statistic = "the fraction of them that is exactly 0"
-    threshold = 0.01  # least fraction that matters
+    least_fraction = 0.01  # that matters
     significance = 0.003
 
     def _judged(self, evidence: PredictionEvidence, earlier: Mapping[str, Finding]) -> Finding:
@@ -94,14 +94,16 @@ class ZeroResiduals(Check[PredictionEvidence]):
         p_value = float(bdtrc(n - 1, n + n_beside, 0.5)) if n_beside else math.nan
         is_explained = is_coarse or p_value > self.significance
         advice = ""
-        if n >= max(3, self.threshold * m) and not is_explained:
+        if n >= max(3, self.least_fraction * m) and not is_explained:
             advice = (
                 f"Look at the {n:,} rows with a residual of exactly 0: was the model trained on them, or on copies? "
                 "Then leave them out. A bound or a step that is the same for target and prediction, such as the last "
                 "price, is no fault."
             )
         sentence = f"{some_of(len(zeros), m, 'residuals')} exactly 0.{small_residuals(residuals[rows])}"
-        return self.finding(m, sentence, advice, value=len(zeros) / m, reference=0.0, p_value=p_value)
+        return self.finding(
+            m, sentence, advice, value=len(zeros) / m, reference=0.0, p_value=p_value, threshold=self.least_fraction
+        )
 
 
 def small_residuals(residuals: Array) -> str:

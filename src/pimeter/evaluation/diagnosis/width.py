@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 MAX_ROWS_TO_LEARN = 2_000  # that a scaled width is tried on
 PROMISING = 1.0  # normal deviate of the first half, from which on the other one is looked at, too
 STANDARD_ERRORS = 2.75  # of the gain, to either side: its range
-FOLLOW = "Let the width follow the features"  # advice that several findings may give, and the first of them does
+FOLLOW = "Let the width follow the features"
+FOLLOW_FEATURES = "follow features"  # remedy of several findings: the first of them says so at length
 
 
 class Gap(NamedTuple):
@@ -92,7 +93,7 @@ class CoverageGap(Check[PredictionEvidence]):
     question = "Is a constant width enough?"
     looks_at = "cross-fitted coverage across quintiles of the prediction and of each feature, and per category"
     statistic = "the largest gap to the level, with an interval that holds for all subgroups together"
-    threshold = 0.4  # least gap that matters, in units of 1 - p
+    least_gap = 0.4  # that matters, in units of 1 - p
     significance = SIGNIFICANCE
 
     def _judged(self, evidence: PredictionEvidence, _earlier: Mapping[str, Finding]) -> Finding:
@@ -109,10 +110,10 @@ class CoverageGap(Check[PredictionEvidence]):
             f"{worst.rows:,} rows (between {in_percent(worst.lower)} and {in_percent(worst.upper)}, with "
             f"{in_percent(1 - SIGNIFICANCE)} confidence for all {len(subgroups)} subgroups together)"
         )
-        advice = ""
+        advice, remedy, threshold = "", "", self.least_gap * (1.0 - level)
         if not gap.is_sure:
             sentence += ", which chance explains."
-        elif abs(value) < self.threshold * (1.0 - level):
+        elif abs(value) < threshold:
             sentence += ", too little to matter."
         else:
             sentence += "."
@@ -120,8 +121,10 @@ class CoverageGap(Check[PredictionEvidence]):
             if gap.grouped_width(evidence.given.columns):
                 advice += "Give each category a margin of its own."
             else:
-                advice += f"{FOLLOW}."
-        return self.finding(m, sentence, advice, value=value, reference=0.0, bounds=bounds)
+                advice, remedy = f"{advice}{FOLLOW}.", FOLLOW_FEATURES
+        return self.finding(
+            m, sentence, advice, value=value, reference=0.0, bounds=bounds, threshold=threshold, remedy=remedy
+        )
 
 
 class LeastCovered(Check[PredictionEvidence]):
@@ -141,7 +144,7 @@ class LeastCovered(Check[PredictionEvidence]):
         is_inside, level = evidence.fit.covered(evidence.some, evidence.at), evidence.level
         found = found_subgroup(columns, is_inside)
         if found is None:
-            why = "There are too few misses to tell." if columns else "No features were given."
+            why = "There are too few misses to tell." if columns else evidence.given.why_no_columns
             return self.finding(len(is_inside), why, reference=level)
         sentence = f"Covered least are {found}"
         is_less = found.coverage < level and found.p_value <= self.significance
@@ -156,6 +159,7 @@ class LeastCovered(Check[PredictionEvidence]):
             reference=level,
             bounds=(found.lower, found.upper),
             p_value=found.p_value,
+            remedy=FOLLOW_FEATURES if is_less else "",
         )
 
 
@@ -166,7 +170,7 @@ class ScaledGain(Check[PredictionEvidence]):
     question = "How much better is a width that follows the features?"
     looks_at = "up to 2,000 rows, one half of which learns and the other half judges, in turns"
     statistic = "by which fraction a scaled width lowers the interval score"
-    threshold = 0.05  # least gain that matters: a scaled width takes rows to learn
+    least_gain = 0.05  # that matters: a scaled width takes rows to learn
     significance = 0.004
 
     def _judged(self, evidence: PredictionEvidence, earlier: Mapping[str, Finding]) -> Finding:
@@ -193,14 +197,24 @@ class ScaledGain(Check[PredictionEvidence]):
             f"A scaled width {'lowers' if gain > 0 else 'raises'} the interval score by {in_percent(abs(gain))} (gain "
             f"between {in_percent(bounds[0])} and {in_percent(bounds[1])})"
         )
-        advice = ""
-        if bounds[0] <= 0.0 or gain < self.threshold or p_value > self.significance:
+        advice = remedy = ""
+        if bounds[0] <= 0.0 or gain < self.least_gain or p_value > self.significance:
             sentence += ": not enough for the rows that it takes to learn."
         else:
             sentence += "."
             first = "A width that follows the features" if _is_said(earlier) else f"{FOLLOW}: that"
-            advice = f"{first} lowers the interval score by {in_percent(gain)}."
-        return self.finding(m, sentence, advice, value=gain, reference=0.0, bounds=bounds, p_value=p_value)
+            advice, remedy = f"{first} lowers the interval score by {in_percent(gain)}.", FOLLOW_FEATURES
+        return self.finding(
+            m,
+            sentence,
+            advice,
+            value=gain,
+            reference=0.0,
+            bounds=bounds,
+            p_value=p_value,
+            threshold=self.least_gain,
+            remedy=remedy,
+        )
 
 
 def _halves(units: Index, rng: np.random.Generator) -> Halves:
@@ -223,7 +237,7 @@ def _unknown_gain(residuals: Array, halves: Halves) -> str:
 
 def _is_said(earlier: Mapping[str, Finding]) -> bool:
     """Whether a finding before this one says to let the width follow the features."""
-    return any(FOLLOW in one.advice for one in earlier.values())
+    return any(one.remedy == FOLLOW_FEATURES for one in earlier.values())
 
 
 def grouped_gain(residuals: Array, codes: NDArray[np.integer[Any]], level: float, is_signed: bool) -> float:
