@@ -20,7 +20,7 @@ from pimeter.monitoring.exchangeability import N_BINS, ROWS_TO_PLACE_BINS, Excha
 from pimeter.monitoring.onset import onset
 from pimeter.monitoring.sequence import coverage_estimate, log_evidence_against, rate_bounds
 from pimeter.monitoring.settings import Settings
-from pimeter.monitoring.stream import MAX_POINTS, N_RECENT
+from pimeter.monitoring.stream import MAX_POINTS, MAX_SUBGROUPS, N_RECENT
 
 BOUND = 1.6448536269514722  # covers 90 % of standard normal targets
 
@@ -294,6 +294,16 @@ class TestRows:
             monitor.update(targets, intervals)
         assert monitor._stream.to_dict() == before
 
+    def test_refused_subgroups_change_nothing(self):
+        monitor = pm.CoverageMonitor().expect([1], (0.0, 1.0), time=10.0)
+        for ids, time, message in [([1], 11.0, "expected before"), ([2], 9.0, "must not go back")]:
+            with pytest.raises(ValueError, match=message):
+                monitor.expect(ids, (0.0, 1.0), by=["a"], time=time)
+        many = MAX_SUBGROUPS + 1
+        with pytest.raises(ValueError, match="more than 10,000 subgroups"):
+            monitor.update(np.zeros(many), np.tile([-1.0, 1.0], (many, 1)), by=np.arange(many))
+        assert monitor.update(0.5, (0.0, 1.0)).n_seen_ == 1
+
     def test_subgroups_in_all_calls_or_none(self):
         with pytest.raises(ValueError, match="without subgroups"):
             watched(normal(10)).update(0.0, (0.0, 1.0), by="a")
@@ -544,6 +554,19 @@ class TestRecalibration:
         with pm.CoverageMonitor.open(path, confidence_level=0.9) as monitor:
             assert math.isnan(monitor.guaranteed_level_)
             assert monitor._recalibration.n_rows == found.n_rows
+
+    @pytest.mark.parametrize("columns", [("id", "lower", "upper"), ("upper", "lower")])
+    def test_of_intervals_in_a_frame(self, columns):
+        import pandas as pd
+
+        y, intervals = 3.0 * normal(300), np.tile([-BOUND, BOUND], (300, 1))
+        frame = pd.DataFrame(intervals, columns=["lower", "upper"]).assign(id=np.arange(300))[list(columns)]
+        found = []
+        for given in (intervals, frame):
+            model = pm.IntervalCalibrator(0.9, method="additive").fit(normal(100, 1), intervals=intervals[:100])
+            found.append(str(pm.CoverageMonitor(0.9).update(y, given).recalibrate(model, given, y)))
+            found.append(str(model.predict_interval(intervals=given)))
+        assert found[:2] == found[2:]
 
     def test_selected_rows_guarantee_nothing_after_an_update_or_in_a_file(self):
         X, y = np.zeros((800, 1)), np.concatenate([normal(400), 4.0 * normal(400, 1)])

@@ -211,7 +211,7 @@ class CoverageMonitor:
         """
         targets = target_list(y_true)
         given = interval_lists(intervals, by, len(targets))
-        self._begin(given.labels, has_labels=by is not None)
+        self._stream = self._begun(given.labels, has_labels=by is not None)
         for target, lower, upper, label in zip(targets, given.lower, given.upper, given.labels, strict=True):
             self._stream.update(target, lower, upper, label)
         self._save()
@@ -238,8 +238,9 @@ class CoverageMonitor:
         """
         names = id_list(ids)
         given = interval_lists(intervals, by, len(names))
-        self._begin(given.labels, has_labels=by is not None)
+        stream = self._begun(given.labels, has_labels=by is not None)
         self._waiting().expect(names, given, time)
+        self._stream = stream
         if not self._stream.counts.rows:
             self._save()  # whether there are subgroups
         return self
@@ -361,11 +362,13 @@ class CoverageMonitor:
         other = [f"{name}={value!r}" for name, value in asdict(self._settings).items() if value != usual[name]]
         return f"CoverageMonitor({', '.join(other)})"
 
-    def _begin(self, labels: Sequence[Any], *, has_labels: bool) -> None:
-        """Decide before the first row whether there are subgroups; refuse another decision later, and too many."""
-        if not self._stream.counts.rows and has_labels and not self._stream.has_subgroups:
-            self._stream = Stream(self._settings, has_subgroups=True)
-        self._stream.refuse_labels(labels, has_labels=has_labels)
+    def _begun(self, labels: Sequence[Any], *, has_labels: bool) -> Stream:
+        """The stream that rows go to: before the first row they decide whether there are subgroups; later none may."""
+        stream = self._stream
+        if not stream.counts.rows and has_labels and not stream.has_subgroups:
+            stream = Stream(self._settings, has_subgroups=True)
+        stream.refuse_labels(labels, has_labels=has_labels)
+        return stream
 
     def _waiting(self) -> WaitingRows:
         """The rows that wait for their targets."""

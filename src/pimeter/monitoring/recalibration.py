@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pimeter.arrays import as_frame
 from pimeter.coverage import CoverageWarning
+from pimeter.frames import named_columns
 from pimeter.interval_arrays import lower_and_upper, targets
 from pimeter.validation import known_numbers
 
@@ -84,8 +86,8 @@ def recalibrated(stream: Stream, earlier: Recalibration | None, model: Any, X: A
         msg = f"recalibrate takes the last {n_rows:,} rows that were watched, at least one; got {len(y_true):,}."
         raise ValueError(msg)
     is_regressor = hasattr(model, "calibrate")
-    before = model.predict_interval(X) if is_regressor else known_numbers("X", X)
-    lower, upper = lower_and_upper(np.asarray(before, dtype=np.float64), 1)
+    before = np.asarray(model.predict_interval(X), dtype=np.float64) if is_regressor else _given_intervals(X)
+    lower, upper = lower_and_upper(before, 1)
     is_covered = (lower <= y_true) & (y_true <= upper)
     online = _online_coverage(y_true, lower, upper, stream.settings.confidence_level, n_rows)
     rows = np.arange(len(y_true) - n_rows, len(y_true))
@@ -94,11 +96,17 @@ def recalibrated(stream: Stream, earlier: Recalibration | None, model: Any, X: A
 
         model.calibrate(_safe_indexing(X, rows), y_true[rows])
     else:
-        model.fit(y_true[rows], intervals=np.asarray(X, dtype=np.float64)[rows])
+        model.fit(y_true[rows], intervals=before[rows])
     if was_selected:
         _doubt(model)
     level = float(getattr(model, "guaranteed_level_", math.nan))
     return Recalibration(int(n_rows), was_selected, level, float(is_covered[rows].mean()), online)
+
+
+def _given_intervals(X: Any) -> Array:
+    """The intervals that a calibrator is given: of a frame the columns lower and upper, as when they were watched."""
+    frame = as_frame(X)
+    return known_numbers("X", X if frame is None else named_columns("X", frame, ("lower", "upper")))
 
 
 def _doubt(model: Any) -> None:
