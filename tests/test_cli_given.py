@@ -14,7 +14,8 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import pimeter as pm
-from pimeter import cli
+from pimeter import cli, files
+from pimeter.files import Reading
 
 HALF = stats.norm.ppf(0.95)
 
@@ -196,3 +197,60 @@ def test_a_model_without_bounds_is_named(frame, run):
     code, _, err = run("compare", "models.csv", "--models", "A,B", "--intervals")
     assert code == 2
     assert "need one level in common; A has 0.9; B has 0.8" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "printed"), [((), "interval"), (("--lower", "low", "--upper", "high"), "recalibrate")]
+)
+def test_the_command_of_the_advice_reads_files_in_the_same_way(frame, run, options, printed):
+    texts = pl.col("y", "mean", "low", "high").cast(pl.String).str.replace(".", ",", literal=True)
+    frame = frame.with_columns(low=frame["mean"] - 1.0, high=frame["mean"] + 1.0)
+    frame.with_columns(texts).write_csv("commas.csv", separator="|")
+    frame.with_columns(texts).drop("y").write_csv("new.csv", separator="|")
+    given = options or ("--prediction", "mean")
+    code, out, err = run("measure", "commas.csv", *given, "--level", "0.9", "--decimal", ",", "--encoding", "utf-8")
+    assert code == 0, err
+    (command,) = (line for line in out.splitlines() if line.startswith(f"pimeter {printed} commas.csv"))
+    assert command.endswith("--encoding utf-8 --decimal ,")
+    code, out, err = run(*shlex.split(command)[1:])
+    assert code == 0, err
+    with files.opened("intervals.csv" if printed == "interval" else "calibrated.csv") as table:
+        bounds = table.read(["lower", "upper"])
+    assert abs(pm.coverage_score(frame["y"], bounds.to_numpy()) - 0.9) < 0.03
+
+
+def test_a_page_knows_where_the_level_stands_in_the_command(frame, run):
+    options = ("--prediction", "mean", "--level", "0.9", "--decimal", ".", "--out", "page.html")
+    code, out, err = run("measure", "rows.csv", *options)
+    assert code == 0, err
+    assert "pimeter interval rows.csv" in out
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert '--level <span id="code-level">0.9</span> --target y --prediction mean' in page
+    assert "--decimal .</code>" in page
+
+
+def test_the_options_of_a_reading_are_those_that_were_given():
+    assert Reading().options == ()
+    found = Reading(thousands=" ", date_format="%d/%m", sheet="2", header=False).options
+    assert found == ("--thousands", " ", "--date-format", "%d/%m", "--sheet", "2", "--no-header")
+    assert Reading(header=True).options == ("--header",)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--groups", "shop"), "left out 7 of 600 rows that have no group\n"),
+        (("--time", "at"), "left out 5 of 600 rows that have no time\n"),
+        (("--groups", "shop", "--time", "at"), "left out 7 of 600 rows that have no group or no time\n"),
+    ],
+)
+def test_rows_without_a_group_or_a_time_are_counted(frame, run, options, said):
+    rows = pl.int_range(frame.height)
+    frame = frame.with_columns(
+        shop=pl.when(rows >= 7).then(rows // 4), at=pl.when(rows >= 5).then("day " + rows.cast(pl.String))
+    )
+    frame.write_csv("gaps.csv")
+    code, _, err = run("measure", "gaps.csv", "--prediction", "mean", *options)
+    assert code == 0, err
+    assert said in err
+    assert ("so rows are taken in the order of the file" in err) == ("at" in options)

@@ -63,25 +63,25 @@ def is_dated(column: pl.Series) -> bool:
     return kind in (pl.Date, pl.Datetime) or not (kind.is_numeric() or kind.is_temporal())
 
 
-def numbered(table: FileTable, window: pl.Series, notes: list[str]) -> Index:
-    """Number of each row's window: numbers and dates in their own order, other strings as they come."""
+def numbered(table: FileTable, moments: pl.Series, notes: list[str], what: str = "rows") -> Index:
+    """Number of each row's moment, or window: numbers and dates in their own order, other strings as they come."""
     import polars as pl
 
-    kind = window.dtype
+    kind = moments.dtype
     if kind.is_numeric() or kind.is_temporal():
-        return window.rank("dense").to_numpy().astype(np.intp) - 1
-    msg = f"{table.name}: column {shown(window.name)} holds {kind}; give numbers, dates or strings for windows."
+        return moments.rank("dense").to_numpy().astype(np.intp) - 1
+    msg = f"{table.name}: column {shown(moments.name)} holds {kind}; give numbers, dates or strings."
     if kind not in (pl.String, pl.Categorical, pl.Enum, pl.Binary):
         raise ValueError(msg)
     try:
-        words = window.cast(pl.String())
+        words = moments.cast(pl.String())
     except pl.exceptions.PolarsError as why:  # bytes that are not text
         raise ValueError(msg) from why
     day, time, offset = words.str.extract_groups(MOMENT).struct.unnest()
     if not day.has_nulls() and offset.n_unique() == 1:
         return (day + time.fill_null("")).rank("dense").to_numpy().astype(np.intp) - 1
     notes.append(
-        f"column {shown(window.name)} of {table.name} holds strings, so windows are taken in the order of the file; "
+        f"column {shown(moments.name)} of {table.name} holds strings, so {what} are taken in the order of the file; "
         "dates like 2024-12-31 and 2024-12-31 09:00, all of one time zone, are put in their own order"
     )
     return coded(words.to_numpy().astype(object)).codes

@@ -116,6 +116,14 @@ def complete_rows(
     return kept
 
 
+def rows_with(
+    table: FileTable, frame: pl.DataFrame, columns: Mapping[str, str | None], notes: list[str]
+) -> pl.DataFrame:
+    """The rows that have all of these columns, of which some may not have been asked for."""
+    asked = {what: name for what, name in columns.items() if name}
+    return complete_rows(table, frame, list(asked.values()), notes, " or no ".join(asked))
+
+
 def left_out(n: int, of: int, what: str) -> str:
     """A note on rows that lack something."""
     return f"left out {n:,} of {of:,} rows that have no {what}"

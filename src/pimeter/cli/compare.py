@@ -16,6 +16,7 @@ from pimeter.cli.columns import (
     feature_columns,
     named_or_guessed,
     refuse_one_for_two,
+    rows_with,
 )
 from pimeter.cli.given import bounds_of_models
 from pimeter.cli.options import GivenLevel, Json, Out, Target, reads_files
@@ -70,7 +71,7 @@ def compare(
         others = feature_columns(table, features, {own, *names, *predicted, by, time})
         frame = table.read([own, *predicted], list(dict.fromkeys([*others, *filter(None, (by, time))])))
         frame = complete_rows(table, frame, [own, *predicted], notes, "target or no prediction")
-        frame = complete_rows(table, frame, list(filter(None, [time])), notes, "time")
+        frame = rows_with(table, frame, {"time": time}, notes)
         step(f"Comparing {len(names)} models on {frame.height:,} rows")
         from pimeter.timestamps import numbered
 

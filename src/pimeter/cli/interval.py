@@ -19,6 +19,7 @@ from pimeter.cli.columns import (
     named_or_guessed,
     note_on_numbers,
     pair_columns,
+    rows_with,
 )
 from pimeter.cli.options import Groups, LevelOption, Prediction, Save, Target, as_table, reads_files
 from pimeter.cli.terminal import print_table, progress, say, warnings_as
@@ -120,7 +121,7 @@ def interval(
         named = feature_columns(past, features, {*columns, *({*past.columns} - {*new.columns})})
         others = [*named, *filter(None, dict.fromkeys([by, groups, time]))]
         known = complete_rows(past, past.read(columns, others), columns, notes)
-        known = complete_rows(past, known, [name for name in (groups, time) if name], notes, "group or no time")
+        known = rows_with(past, known, {"group": groups, "time": time}, notes)
         rows = _telling(past, PredictionRows(known, columns[1], named, by), notes)
         step(f"Calibrating on {known.height:,} rows")
         y = known[columns[0]].to_numpy()
@@ -242,7 +243,7 @@ def _widths(bounds: pl.DataFrame) -> str:
 
     widths = (bounds["upper"] - bounds["lower"]).drop_nulls()
     if not widths.is_finite().all():
-        return "open at one end"
+        return "without a bound on one side"
     least, half, most = (rounded(widths.quantile(p) or 0.0, 3) for p in (0.0, 0.5, 1.0))
     return f"{least} to {most} wide, half of them at most {half}"
 

@@ -23,6 +23,7 @@ from pimeter.cli.columns import (
     note_on_numbers,
     pair_columns,
     refuse_one_for_two,
+    rows_with,
 )
 from pimeter.cli.given import NO_ROW, GivenColumns, given_columns, recalibration_command, refuse_bounds_alone
 from pimeter.cli.options import (
@@ -64,6 +65,7 @@ class _Asked(NamedTuple):
     groups: str | None
     time: str | None
     level: float | None
+    reading: Reading
 
     @property
     def lacking(self) -> str:
@@ -134,7 +136,7 @@ def measure(
         given = given_columns(table, named, level, notes)
         columns = _columns(table, target, prediction, given, notes)
         taken = {*columns, by, groups, time}
-        asked = _Asked(columns, given, feature_columns(table, features, taken), by, groups, time, level)
+        asked = _Asked(columns, given, feature_columns(table, features, taken), by, groups, time, level, reading)
         step(f"Reading {table.name}")
         if engine == "dask":
             result: Measurement | IntervalMeasurement = _lazily(file, asked, scheduler, notes, step)
@@ -173,7 +175,9 @@ def _with_command(
     assert asked.given is not None  # intervals that were measured are in columns
     together = ("--groups", asked.groups) if asked.groups else ()
     level = result.confidence_level
-    command = recalibration_command(file, asked.columns[0], asked.given, level, [*options, *together])
+    command = recalibration_command(
+        file, asked.columns[0], asked.given, level, [*options, *together, *asked.reading.options]
+    )
     return replace(result, diagnosis=replace(result.diagnosis, code=command))
 
 
@@ -186,6 +190,7 @@ def _with_interval_command(result: Measurement, file: str, asked: _Asked) -> Dia
         options += ["--features", ",".join(features)]
     options += ["--groups", asked.groups] if asked.groups else []
     options += ["--time", asked.time] if asked.time and "--online" in options else []
+    options += asked.reading.options
     before_level = f"pimeter interval {shlex.quote(file)} --apply new.csv --out intervals.csv --level "
     up_to_level = f"{before_level}{result.confidence_level}"
     command = f"{up_to_level} {shlex.join(['--target', asked.columns[0], '--prediction', asked.columns[1], *options])}"
@@ -234,7 +239,7 @@ def _in_memory(
     whole = table.read(asked.columns, asked.others)
     frame = complete_rows(table, whole, asked.columns, notes, asked.lacking)
     together = [name for name in (asked.groups, asked.time) if name]
-    frame = complete_rows(table, frame, together, notes, "group or no time")
+    frame = rows_with(table, frame, {"group": asked.groups, "time": asked.time}, notes)
     notes += [note for name in asked.features if (note := note_on_numbers(table, frame[name]))]
     step(f"Measuring {frame.height:,} rows")
     from pimeter.timestamps import numbered

@@ -11,7 +11,7 @@ import typer
 
 import pimeter
 from pimeter.cli.app import app
-from pimeter.cli.columns import TARGETS, complete_rows, named_or_guessed, refuse_one_for_two
+from pimeter.cli.columns import TARGETS, complete_rows, named_or_guessed, refuse_one_for_two, rows_with
 from pimeter.cli.given import NO_ROW, GivenColumns, given_columns
 from pimeter.cli.options import (
     GivenLevel,
@@ -84,7 +84,7 @@ def recalibrate(
         step(f"Reading {past.name}")
         known = past.read([own, *given.names], together)
         known = complete_rows(past, known, [own, *given.names], notes, NO_ROW)
-        known = complete_rows(past, known, together, notes, "group")
+        known = rows_with(past, known, {"group": groups}, notes)
         asked = given.level or level or _highest(given.levels)
         step(f"Calibrating on {known.height:,} rows")
         with warnings_as(notes):

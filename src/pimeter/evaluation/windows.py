@@ -93,7 +93,9 @@ class _Places(NamedTuple):
 
 def _places(table: FileTable, layout: Layout, frame: pl.DataFrame, notes: list[str]) -> _Places:
     """Window, step and moment of each row; or a ValueError if the table holds several series."""
-    rows = np.arange(frame.height) if layout.window is None else numbered(table, frame[layout.window], notes)
+    rows = np.arange(frame.height)
+    if layout.window is not None:
+        rows = numbered(table, frame[layout.window], notes, "windows")
     steps = None if layout.step is None else _steps(table, frame[layout.step])
     moments = _moments(table, frame, layout.time, rows, notes)
     _refuse_ids(table, layout, rows, steps)

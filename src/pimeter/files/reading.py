@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from pimeter.files.columns import (
@@ -45,6 +46,14 @@ class Reading:
     def tells_numbers(self) -> bool:
         """Whether it is told how numbers are written."""
         return self.decimal is not None or self.thousands is not None
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options of a command that tell it so."""
+        told = {name: getattr(self, name) for name in ("encoding", "decimal", "thousands", "date_format", "sheet")}
+        pairs = [(f"--{name.replace('_', '-')}", value) for name, value in told.items() if value is not None]
+        header = {None: (), True: ("--header",), False: ("--no-header",)}[self.header]
+        return (*chain.from_iterable(pairs), *header)
 
     @property
     def allowed(self) -> Sequence[Notation]:
