@@ -276,9 +276,9 @@
       interval_score: [curves.interval_score, curves.interval_score_lower, curves.interval_score_upper],
     };
     for (const row of byId("scores").querySelectorAll("[data-score]")) {
-      const [value, low, high] = moving[row.dataset.score].map((held) => number(held[at]));
-      row.cells[1].textContent = value;
-      row.cells[2].textContent = low === "not known" ? low : `${low} to ${high}`;
+      const [value, low, high] = moving[row.dataset.score].map((held) => held[at]);
+      row.cells[1].textContent = number(value);
+      row.cells[2].textContent = low === null ? number(null) : `${number(low)} to ${number(high)}`;
       row.querySelector(".at").textContent = `at ${levelText(at)}`;
     }
     [...byId("subgroups").tBodies[0].rows].forEach((row, i) => {
