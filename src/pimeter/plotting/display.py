@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from pimeter.interval_arrays import Aligned
     from pimeter.protocols import Array, FeatureTable, IntervalPredictor
 
-INSIDE_COLOUR, OUTSIDE_COLOUR, LINE_COLOUR = "#0072b2", "#d55e00", "#222222"  # told apart also in print
+# Told apart also by those who do not tell red from green, and in print.
+INSIDE_COLOUR, OUTSIDE_COLOUR, LINE_COLOUR = "#0072b2", "#d55e00", "#222222"
 FIGURE = (4.5, 3.4)  # inches
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pimeter.coverage import percent, rounded
-from pimeter.plotting import pyplot
+from pimeter.plotting.display import INSIDE_COLOUR, LINE_COLOUR, OUTSIDE_COLOUR, pyplot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from pimeter.protocols import Flags
 
-# Told apart also by those who do not tell red from green, and in print.
-BLUE, ORANGE, GREY, INK = "#0072b2", "#d55e00", "#bdbdbd", "#222222"
+RANGE_COLOUR = "#bdbdbd"  # grey
 N_INTERVALS = 60
 LONGEST = 24  # characters of a label
 HEADROOM = 1.18  # of a histogram, for its legend
@@ -61,14 +60,14 @@ def draw_residuals(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
     edges, counts = (np.array(data["sample"][key], float) for key in ("bin_edges", "bin_counts"))
     lower, upper = data["margin"]
     bars = (edges[:-1], counts, np.diff(edges))
-    ax.bar(*bars, align="edge", color=ORANGE, label="outside")
-    within = ax.bar(*bars, align="edge", color=BLUE, label="within the interval")
+    ax.bar(*bars, align="edge", color=OUTSIDE_COLOUR, label="outside")
+    within = ax.bar(*bars, align="edge", color=INSIDE_COLOUR, label="within the interval")
     # The bounds of the interval seldom are those of a bin.
     span = patches.Rectangle((-lower, 0), lower + upper, 1, transform=ax.get_xaxis_transform())
     for bar in within:
         bar.set_clip_path(span)
     for bound in (-lower, upper):
-        ax.axvline(bound, ymax=1 / HEADROOM, color=INK, linewidth=1, linestyle="--")  # the legend is above
+        ax.axvline(bound, ymax=1 / HEADROOM, color=LINE_COLOUR, linewidth=1, linestyle="--")  # the legend is above
     beyond = data["sample"]["n_beyond"]
     ax.set(xlabel="residual: target minus prediction" + (f" ({beyond:,} farther out)" if beyond else ""), ylabel="rows")
     ax.legend(edgecolor="none", framealpha=1, loc="upper left", ncols=2)
@@ -87,19 +86,30 @@ def draw_coverage(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
         100 * np.array(curves[key], float) for key in ("coverage", "coverage_lower", "coverage_upper")
     )
     ax.fill_between(
-        levels, low, high, color=GREY, alpha=0.5, linewidth=0, label="where the true coverage lies (90 % confidence)"
+        levels,
+        low,
+        high,
+        color=RANGE_COLOUR,
+        alpha=0.5,
+        linewidth=0,
+        label="where the true coverage lies (90 % confidence)",
     )
-    ax.plot([levels[0], 100], [levels[0], 100], color=INK, linewidth=1, linestyle="--", label="as asked for")
-    ax.plot(levels, coverage, color=BLUE, linewidth=2, label="measured (cross-fitted)")
+    ax.plot([levels[0], 100], [levels[0], 100], color=LINE_COLOUR, linewidth=1, linestyle="--", label="as asked for")
+    ax.plot(levels, coverage, color=INSIDE_COLOUR, linewidth=2, label="measured (cross-fitted)")
     here = curves["levels"].index(data["confidence_level"])
     if np.isfinite(coverage[here]):
-        ax.plot(levels[here], coverage[here], "o", color=BLUE, markersize=8)
+        ax.plot(levels[here], coverage[here], "o", color=INSIDE_COLOUR, markersize=8)
         text = f"{percent(curves['coverage'][here], 3)} at {percent(data['confidence_level'])}"
         ax.annotate(
-            text, (levels[here], coverage[here]), (-6, -52), textcoords="offset points", ha="center", color=BLUE
+            text,
+            (levels[here], coverage[here]),
+            (-6, -52),
+            textcoords="offset points",
+            ha="center",
+            color=INSIDE_COLOUR,
         )
     else:
-        ax.text(0.5, 0.5, "One row cannot be cross-fitted.", transform=ax.transAxes, ha="center", color=INK)
+        ax.text(0.5, 0.5, "One row cannot be cross-fitted.", transform=ax.transAxes, ha="center", color=LINE_COLOUR)
     ax.set(xlabel="level asked for, %", ylabel="rows covered, %", xlim=(levels[0], 100))
     ax.legend(frameon=False, loc="upper left")
     return _finished(ax, "Coverage against the level asked for")
@@ -112,14 +122,14 @@ def draw_subgroups(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
     subgroups = [subgroup for subgroup in data["subgroups"] if subgroup["of"] in shown]
     level = 100 * data["confidence_level"]
     if not subgroups:
-        ax.text(0.5, 0.5, "One row has no subgroups.", transform=ax.transAxes, ha="center", color=INK)
+        ax.text(0.5, 0.5, "One row has no subgroups.", transform=ax.transAxes, ha="center", color=LINE_COLOUR)
     place = np.arange(len(subgroups))[::-1]
     for y, subgroup in zip(place, subgroups, strict=True):
         coverage, low, high = (100 * subgroup[key] for key in ("coverage", "lower", "upper"))
-        colour = BLUE if low <= level <= high else ORANGE
+        colour = INSIDE_COLOUR if low <= level <= high else OUTSIDE_COLOUR
         ax.plot([low, high], [y, y], color=colour, linewidth=2.5, solid_capstyle="butt", alpha=0.55)
         ax.plot(coverage, y, "o", color=colour, markersize=7)
-    ax.axvline(level, color=INK, linewidth=1, linestyle="--")
+    ax.axvline(level, color=LINE_COLOUR, linewidth=1, linestyle="--")
     ax.set_yticks(place, [f"{_short(subgroup)}\n({subgroup['rows']:,} rows)" for subgroup in subgroups])
     ax.set(
         xlabel=f"rows covered, %, with simultaneous intervals; dashed: {percent(data['confidence_level'])}",
@@ -134,8 +144,8 @@ def draw_by_prediction(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
     target, prediction = (np.array(data["sample"][key], float) for key in ("y_true", "y_pred"))
     residuals = target - prediction
     lower, upper = data["margin"]
-    ax.axhspan(-lower, upper, color=BLUE, alpha=0.12, linewidth=0)
-    ax.axhline(0, color=INK, linewidth=1)
+    ax.axhspan(-lower, upper, color=INSIDE_COLOUR, alpha=0.12, linewidth=0)
+    ax.axhline(0, color=LINE_COLOUR, linewidth=1)
     _points(ax, prediction, residuals, (residuals >= -lower) & (residuals <= upper))
     n = len(residuals)
     shown = "all rows" if n == data["n_rows"] else f"{n:,} of {data['n_rows']:,} rows"
@@ -152,8 +162,10 @@ def draw_intervals(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
     target, prediction = target[order], prediction[order]
     lower, upper = data["margin"]
     place = np.arange(len(target))
-    ax.vlines(place, prediction - lower, prediction + upper, color=BLUE, alpha=0.35, linewidth=4, label="interval")
-    ax.plot(place, prediction, "_", color=INK, markersize=6, label="prediction")
+    ax.vlines(
+        place, prediction - lower, prediction + upper, color=INSIDE_COLOUR, alpha=0.35, linewidth=4, label="interval"
+    )
+    ax.plot(place, prediction, "_", color=LINE_COLOUR, markersize=6, label="prediction")
     _points(ax, place, target, (target >= prediction - lower) & (target <= prediction + upper))
     ax.set(
         xlabel=f"{len(target)} of {data['n_rows']:,} rows, from the lowest to the highest prediction", ylabel="target"
@@ -167,8 +179,8 @@ def draw_intervals(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
 
 def _points(ax: Axes, x: NDArray[Any], y: NDArray[Any], inside: Flags) -> None:
     """Targets inside and outside of their interval, told apart by shape and colour."""
-    ax.plot(x[inside], y[inside], ".", color=BLUE, alpha=0.75, markersize=6, label="inside")
-    ax.plot(x[~inside], y[~inside], "x", color=ORANGE, markersize=7, markeredgewidth=2, label="outside")
+    ax.plot(x[inside], y[inside], ".", color=INSIDE_COLOUR, alpha=0.75, markersize=6, label="inside")
+    ax.plot(x[~inside], y[~inside], "x", color=OUTSIDE_COLOUR, markersize=7, markeredgewidth=2, label="outside")
 
 
 def _short(subgroup: Mapping[str, Any]) -> str:
@@ -180,7 +192,7 @@ def _short(subgroup: Mapping[str, Any]) -> str:
 
 
 def _finished(ax: Axes, title: str) -> Axes:
-    ax.set_title(title, loc="left", fontsize=12, color=INK)
+    ax.set_title(title, loc="left", fontsize=12, color=LINE_COLOUR)
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(alpha=0.2)
     ax.set_axisbelow(True)
