@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -74,9 +74,16 @@ def sided_errors(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Floats, Floats]:
     return -error[error < 0], error[error > 0]
 
 
-def outcome_errors(
-    y_true: ArrayLike, y_score: ArrayLike, *, threshold: float = 0.5
-) -> tuple[Array, Array, Array, Array]:
+class OutcomeErrors(NamedTuple):
+    """Absolute residuals of the four outcomes, which `outcome_errors` returns."""
+
+    true_negative: Array
+    true_positive: Array
+    false_negative: Array
+    false_positive: Array
+
+
+def outcome_errors(y_true: ArrayLike, y_score: ArrayLike, *, threshold: float = 0.5) -> OutcomeErrors:
     """Absolute residuals of a binary classifier's scores, one sample for each of the four outcomes.
 
     True predictions are compared with the label, false ones with the threshold that they are on the wrong side of. One
@@ -93,9 +100,9 @@ def outcome_errors(
 
     Returns
     -------
-    true_negative, true_positive, false_negative, false_positive : ndarray
-        ``|y - score|`` for the first two, ``|threshold - score|`` for the last two, in the order of the rows. Each may
-        be empty.
+    OutcomeErrors
+        A named tuple of `true_negative`, `true_positive`, `false_negative` and `false_positive`: ``|y - score|`` for
+        the first two, ``|threshold - score|`` for the last two, in the order of the rows. Each may be empty.
 
     Raises
     ------
@@ -125,11 +132,11 @@ def outcome_errors(
     is_positive, is_predicted = label == 1.0, score > threshold
     own = np.abs(label - score).astype(np.float64)
     across = np.abs(threshold - score).astype(np.float64)
-    return (
-        own[~is_positive & ~is_predicted],
-        own[is_positive & is_predicted],
-        across[is_positive & ~is_predicted],
-        across[~is_positive & is_predicted],
+    return OutcomeErrors(
+        true_negative=own[~is_positive & ~is_predicted],
+        true_positive=own[is_positive & is_predicted],
+        false_negative=across[is_positive & ~is_predicted],
+        false_positive=across[~is_positive & is_predicted],
     )
 
 

@@ -23,7 +23,7 @@ from pimeter.classification.inputs import (
 )
 from pimeter.classification.rates import Metric, Rates
 from pimeter.conformal.guarantee import rank_guarantee
-from pimeter.paper.errors import outcome_errors
+from pimeter.paper.errors import OutcomeErrors, outcome_errors
 from pimeter.plotting.display import INSIDE_COLOUR, LINE_COLOUR, OUTSIDE_COLOUR, pyplot
 from pimeter.quantiles import quantile
 from pimeter.validation import one_level
@@ -114,7 +114,7 @@ def score_spread(
     return ClassificationUncertainty(estimates, used, thresholds.ndim == 0, level, len(score))
 
 
-def _spreads(errors: Sequence[Array], metrics: dict[str, Metric], level: float) -> dict[str, Estimate]:
+def _spreads(errors: OutcomeErrors, metrics: dict[str, Metric], level: float) -> dict[str, Estimate]:
     """Each metric of the four outcomes, with the propagated half-widths of four neurons."""
     enough = [rank_guarantee(len(part), level).is_enough for part in errors]
     widths = [
@@ -188,7 +188,7 @@ def plot_outcomes(
     ndarray of Axes, shape (2, 2)
         Rows: the true class; columns: the prediction.
     """
-    tn, tp, fn, fp = outcome_errors(y_true, y_score, threshold=threshold)
+    errors = outcome_errors(y_true, y_score, threshold=threshold)
     grid: NDArray[np.object_] = (
         pyplot().subplots(2, 2, figsize=(8, 6), layout="constrained")[1] if axes is None else np.asarray(axes)
     )
@@ -196,11 +196,13 @@ def plot_outcomes(
         msg = f"axes must be four; got {grid.size}. Give those of plt.subplots(2, 2), or none."
         raise ValueError(msg)
     grid = grid.reshape(2, 2)
+    n_negative = len(errors.true_negative) + len(errors.false_positive)
+    n_positive = len(errors.true_positive) + len(errors.false_negative)
     cells = (
-        ("true negatives", tn, len(tn) + len(fp), INSIDE_COLOUR),
-        ("false positives", threshold + fp, len(tn) + len(fp), OUTSIDE_COLOUR),
-        ("false negatives", threshold - fn, len(tp) + len(fn), OUTSIDE_COLOUR),
-        ("true positives", 1.0 - tp, len(tp) + len(fn), INSIDE_COLOUR),
+        ("true negatives", errors.true_negative, n_negative, INSIDE_COLOUR),
+        ("false positives", threshold + errors.false_positive, n_negative, OUTSIDE_COLOUR),
+        ("false negatives", threshold - errors.false_negative, n_positive, OUTSIDE_COLOUR),
+        ("true positives", 1.0 - errors.true_positive, n_positive, INSIDE_COLOUR),
     )
     edges = np.linspace(0.0, 1.0, N_BARS + 1)
     for ax, (name, scores, of, colour) in zip(grid.ravel(), cells, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import dask
 import dask.array as da
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 MAX_QUANTILES = 256  # samples times levels, up to which the data is read three times
+
+
+class LazySample(NamedTuple):
+    """What stands for the errors of a column near one level."""
+
+    errors: Array
+    counts: Array  # how often each counts
+    quantile: float
 
 
 def three_reads(
@@ -149,8 +157,8 @@ def _counts(weights: da.Array | ArrayLike, a: da.Array, axes: tuple[int, ...]) -
     return w if w.chunks == a.chunks else w.rechunk(a.chunks)
 
 
-def samples(errors: da.Array, weights: da.Array | ArrayLike | None, task: Task) -> list[tuple[Array, Array, float]]:
-    """What stands for the errors of each column near the one level, how often each counts, and the quantile."""
+def samples(errors: da.Array, weights: da.Array | ArrayLike | None, task: Task) -> list[LazySample]:
+    """What stands for the errors of each column near the one level."""
     x = as_array(errors)
     x = x if x.ndim == 1 or x.numblocks[1] == 1 else x.rechunk({1: -1})
     counts = None if weights is None else list(sources(_counts(weights, x, (0,))).ravel())
@@ -160,4 +168,4 @@ def samples(errors: da.Array, weights: da.Array | ArrayLike | None, task: Task) 
         raise ValueError(msg)
     answers = solved(found, task, at, (len(at),), around)[0]
     means = [found.held[i] if one.is_small else means_of(found, i, one, around) for i, one in enumerate(at)]
-    return [(values, counts, float(w)) for (values, counts), w in zip(means, answers, strict=True)]
+    return [LazySample(values, counts, float(w)) for (values, counts), w in zip(means, answers, strict=True)]
