@@ -27,6 +27,16 @@ def unmasked(values: Any) -> Any:
     return known
 
 
+def library_of(values: object) -> str:
+    """The package that defines its class, such as "torch" or "dask", which is not imported to ask."""
+    return type(values).__module__.partition(".")[0]
+
+
+def is_dask(values: object) -> bool:
+    """Whether it is a dask collection."""
+    return library_of(values) == "dask"
+
+
 def is_sparse(values: object) -> bool:
     """Whether it is a sparse matrix of SciPy's; where that is not loaded, nothing is."""
     sparse = sys.modules.get("scipy.sparse")

@@ -8,7 +8,7 @@ import numpy as np
 
 from pimeter._kernels.arguments import arguments
 from pimeter._kernels.arrays import grouped_quantiles
-from pimeter.arrays import even_array, has_missing, real_array
+from pimeter.arrays import even_array, has_missing, is_dask, real_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -74,7 +74,7 @@ def grouped_quantile(
     [('north', 957, 2.0), ('south', 1043, 5.8)]
     """
     asked = arguments(q, None, 1, beta)
-    lazy = [type(given).__module__.partition(".")[0] == "dask" for given in (errors, by)]
+    lazy = [is_dask(given) for given in (errors, by)]
     if any(lazy):
         if not all(lazy):
             msg = "one of errors and by is a dask collection, the other is not; give both as such."

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from pimeter._kernels.arguments import LARGEST_COUNT
-from pimeter.arrays import even_array, real_array, unmasked
+from pimeter.arrays import even_array, is_dask, real_array, unmasked
 from pimeter.clusters import MIN_EXPECTED, Units, group_numbers
 from pimeter.constraints import Level
 from pimeter.coverage import ROUNDING, effective_ranks, quantile_ranks, warn_of_coverage
@@ -150,7 +150,7 @@ class QuantileNeuron(BaseEstimator):
             The neuron itself.
         """
         self._validate_params()
-        if type(errors).__module__.partition(".")[0] == "dask":
+        if is_dask(errors):
             _refuse_targets(np.ndim(errors) == 1, y)
             _refuse_lazy_groups(groups)
             return self._fit_lazily(errors, sample_weight)
@@ -224,11 +224,11 @@ class QuantileNeuron(BaseEstimator):
         level = float(self.confidence_level)
         h = None if self.beta == "auto" else 1.0 / float(self.beta)
         found = samples(errors, sample_weight, Task((level,), h, self.reflect))
-        neurons = [clone(self).fit(values, sample_weight=counts) for values, counts, _ in found]
+        neurons = [clone(self).fit(one.errors, sample_weight=one.counts) for one in found]
         self._is_single = errors.ndim == 1
         self.n_features_in_ = len(found)
         self._smoothers = [neuron._smoothers[0] for neuron in neurons]
-        self.quantile_ = self._own(np.array([w for _, _, w in found]))
+        self.quantile_ = self._own(np.array([one.quantile for one in found]))
         self.standard_error_ = self._own(np.array([neuron.standard_error_ for neuron in neurons]))
         ranges = np.array([neuron.quantile_range_ for neuron in neurons])
         self.quantile_range_ = ranges[0] if self._is_single else ranges

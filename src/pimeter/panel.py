@@ -63,7 +63,7 @@ def separating_column(table: FileTable, used: Sequence[str], place: Index) -> pl
 
 
 def crossing_column(table: FileTable, used: Sequence[str], window: Index, step: Index) -> pl.Series | None:
-    """The column that parts the rows of each window into the same values, all equally often but for a few rows.
+    """The column that divides the rows of each window into the same values, all equally often but for a few rows.
 
     Where each comes once per window it may count the steps: it is taken for one of series if it holds the same strings
     in the same order in each window, or numbers that are not evenly spaced.
@@ -113,14 +113,14 @@ def _candidates(table: FileTable, used: Sequence[str]) -> list[pl.Series]:
     found = []
     for column in table.read([], names):
         kind = column.dtype
-        is_words = kind in (pl.String, pl.Categorical, pl.Enum)
-        is_whole = kind.is_integer() or (
+        is_string = kind in (pl.String, pl.Categorical, pl.Enum)
+        is_integer = kind.is_integer() or (
             kind.is_float() and bool((column.fill_nan(None) % 1 == 0).fill_null(True).all())
         )
-        n_values = column.n_unique() if is_words or is_whole else 0
+        n_values = column.n_unique() if is_string or is_integer else 0
         if 1 < n_values < len(column):
             is_usual = column.name.strip().lower() in (*SERIES, *IDS)
-            found.append(((not is_usual, not is_words, n_values), column))
+            found.append(((not is_usual, not is_string, n_values), column))
     return [column for _, column in sorted(found, key=lambda pair: pair[0])]
 
 
@@ -148,6 +148,6 @@ def _repeats(place: Index, code: Index) -> Flags:
 
 
 def _is_numbering(code: Index, other: Index) -> bool:
-    """Whether two codes part the rows in the same way."""
+    """Whether two codes divide the rows in the same way."""
     n = len(np.unique(_joined(code, other)))
     return n == len(np.unique(code)) == len(np.unique(other))

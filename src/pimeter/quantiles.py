@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
 
 from pimeter._kernels import arrays
+from pimeter.arrays import library_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -127,7 +128,7 @@ def quantile(
     >>> quantile(errors.reshape(4, 50), [0.5, 0.9], axis=1).shape
     (2, 4)
     """
-    library = type(a).__module__.partition(".")[0]
+    library = library_of(a)
     if library == "torch":
         _load_tensor_kernel()
         return _tensor_kernel[0].quantile(a, q, axis, weights, beta, reflect, keepdims)

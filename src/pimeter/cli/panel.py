@@ -10,13 +10,12 @@ import typer
 from pimeter.cli.terminal import answer, progress, say_where, warnings_as
 from pimeter.cli.writing import about_page, draft_of, noted, write_result, write_table
 from pimeter.files import FileTable, Reading, opened, replaced, shown
+from pimeter.panel import SERIES
 
 if TYPE_CHECKING:
     import polars as pl
 
     from pimeter.forecast import PanelIntervals
-
-SERIES = ("unique_id", "series", "series_id", "series_name", "item_id", "ts_id", "timeseries_id", "time_series_id")
 
 
 class PanelColumns(NamedTuple):

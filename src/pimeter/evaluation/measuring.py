@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from pimeter._kernels.dispatch import kernel
-from pimeter.arrays import some_rows
+from pimeter.arrays import is_dask, some_rows
 from pimeter.clusters import INDEPENDENT, Units, group_numbers, moment_numbers
 from pimeter.evaluation.conditional import conditional_scores
 from pimeter.evaluation.curves import Curves, RowAssumptions, floats, widened
@@ -219,7 +219,7 @@ def measured_points(
     stops = np.array(sorted({*SLIDER_LEVELS, level}))
     at = int(np.searchsorted(stops, level))
     lazy = None
-    if type(y_true).__module__.partition(".")[0] == "dask":
+    if is_dask(y_true):
         _refuse_lazy(groups, time)
         lazy = LazyRows.read(stops, y_true, y_pred, X, by)
         y_true, y_pred, X, by = lazy.sample.y_true, lazy.sample.y_pred, lazy.sample.X, lazy.sample.by
