@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -574,6 +575,76 @@ class TestInterval:
             ["(never seen)", "0", margins[3], "not known"],
         ]
         assert out.startswith("90.91 % of new targets are expected in intervals that are ")
+
+    def test_margins_on_one_side_of_the_prediction(self, pimeter_command):
+        rng = np.random.default_rng(0)
+        frame = pl.DataFrame({"y_hat": rng.normal(size=300), "shop": rng.choice(["north", "south"], 300)})
+        frame = frame.with_columns(y=pl.col("y_hat") + 5.0 + rng.uniform(-1.0, 1.0, 300))
+        frame.write_csv("low.csv")
+        arguments = ("interval", "low.csv", "--apply", "low.csv", "--out", "out.csv", "--tails")
+        assert re.search(
+            r"between 4\.\d+ above and 5\.9\d* above the prediction", pimeter_command(*arguments, "equal")[1]
+        )
+        assert "at most 5.8" in pimeter_command(*arguments, "upper")[1]
+        assert re.search(r"at least 4\.\d+ above the prediction", pimeter_command(*arguments, "lower")[1])
+        assert re.search(r"north +\d+ +\+4\.\d+ to \+5\.9", pimeter_command(*arguments, "equal", "--by", "shop")[1])
+
+    def test_copies_are_counted_once_as_the_command_says(self, pimeter_command):
+        rng = np.random.default_rng(1)
+        x = rng.normal(size=300)
+        frame = pl.DataFrame(
+            {"y_hat": 2.0 * x, "size, m2": x, "y": 2.0 * x + rng.normal(size=300) * (1.0 + 2.0 * (x > 0.0))}
+        )
+        pl.concat([frame, frame.head(60)]).write_csv("copies.csv")
+        frame.write_csv("new.csv")
+        out = pimeter_command("measure", "copies.csv", "--features", "all")[1]
+        (command,) = (line for line in out.splitlines() if line.startswith("pimeter interval"))
+        assert "--count-copies-once" in command
+        assert """'"size, m2"'""" in command
+        code, out, err = pimeter_command(*shlex.split(command)[1:])
+        assert code == 0, err
+        assert "95 % of new targets are expected" in out
+        again = (
+            "interval",
+            "copies.csv",
+            "--apply",
+            "new.csv",
+            "--out",
+            "out.csv",
+            "--count-copies-once",
+            "--groups",
+            "y",
+        )
+        assert "both say which rows belong together" in pimeter_command(*again)[2]
+
+    def test_rows_to_come_are_taken_in_the_order_of_time(self, pimeter_command):
+        rng = np.random.default_rng(2)
+        days = [f"{d}" for d in np.datetime64("2024-01-01") + np.arange(210)]
+        frame = pl.DataFrame({"date": days, "y_hat": 0.0, "y": np.cumsum(rng.normal(size=210))})
+        frame[:200].write_csv("past.csv")
+        frame[200:].write_csv("next.csv")
+        frame[200:].reverse().write_csv("reversed.csv")
+        frame[200:].drop("date").write_csv("undated.csv")
+        bounds = {}
+        for name in ("next", "reversed", "undated", "past"):
+            arguments = (
+                "interval",
+                "past.csv",
+                "--apply",
+                f"{name}.csv",
+                "--out",
+                "out.csv",
+                "--online",
+                "--time",
+                "date",
+            )
+            code, _, err = pimeter_command(*arguments)
+            assert code == 0, err
+            bounds[name] = pl.read_csv("out.csv").select("lower", "upper").to_numpy()
+            assert ("has no column 'date'" in err) == (name == "undated")
+            assert ("199 of 200 rows of past.csv are of a time before" in err.replace("'", "")) == (name == "past")
+        assert_allclose(bounds["reversed"][::-1], bounds["next"])
+        assert_allclose(bounds["undated"], bounds["next"])
 
     @pytest.mark.parametrize(
         ("options", "said"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from pimeter.files import FileTable, as_strings, listed, shown
@@ -59,7 +61,24 @@ def feature_columns(table: FileTable, asked: str | None, taken: set[str | None])
         return [asked] if asked else []
     if asked == ALL_COLUMNS:
         return [name for name in table.columns if name not in taken]
-    return list(dict.fromkeys(name.strip() for name in asked.split(",")))
+    return list(dict.fromkeys(names_in(asked)))
+
+
+def names_in(text: str) -> list[str]:
+    """Names with commas between; one in double quotes may have some."""
+    try:
+        (found,) = csv.reader([text], skipinitialspace=True)
+    except (csv.Error, ValueError) as wrong:
+        msg = f"{shown(text)} must be names with commas between, those with commas in double quotes."
+        raise ValueError(msg) from wrong
+    return [name.strip() for name in found if name.strip()]
+
+
+def listed_names(names: Iterable[str]) -> str:
+    """Names as `names_in` reads them."""
+    text = StringIO()
+    csv.writer(text, lineterminator="").writerow(names)
+    return text.getvalue()
 
 
 def note_on_numbers(table: FileTable, column: pl.Series) -> str | None:

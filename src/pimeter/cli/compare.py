@@ -15,6 +15,7 @@ from pimeter.cli.columns import (
     complete_rows,
     feature_columns,
     named_or_guessed,
+    names_in,
     refuse_one_for_two,
     rows_with,
 )
@@ -90,7 +91,7 @@ def compare(
 
 def _two_or_more(models: str) -> list[str]:
     """Names of models, with commas between."""
-    names = [name.strip() for name in models.split(",") if name.strip()]
+    names = names_in(models)
     if len(set(names)) < 2:
         msg = f"--models {shown(models)} names {len(set(names))} column; give two or more, separated by commas."
         raise ValueError(msg)

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from pimeter.cli.columns import PREDICTIONS, named_or_guessed
+from pimeter.cli.columns import PREDICTIONS, listed_names, named_or_guessed, names_in
 from pimeter.files import FileTable, shown
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class GivenColumns(NamedTuple):
 def recalibration_command(file: str, target: str, given: GivenColumns, level: float, options: Sequence[str]) -> str:
     """The command that makes intervals of these columns hold, for new rows."""
     if given.kind == "quantiles":
-        named = ["--quantiles", ",".join(given.names)]
+        named = ["--quantiles", listed_names(given.names)]
     else:
         names = ("--lower", "--upper") if given.kind == "intervals" else ("--prediction", "--std")
         named = [part for pair in zip(names, given.names, strict=True) for part in pair]
@@ -91,7 +91,7 @@ def given_columns(
     if std:
         prediction = named_or_guessed(table, PREDICTIONS, "prediction", asked["prediction"], notes)
         return GivenColumns((prediction, std), "std", level)
-    names = tuple(filter(None, map(str.strip, str(quantiles).split(","))))
+    names = tuple(names_in(str(quantiles)))
     levels = tuple(_quantile_level(table, name) for name in names)
     told = ", ".join(f"{shown(name)} is {p:g}" for name, p in zip(names, levels, strict=True))
     notes.append(f"took levels of quantiles from their names: {told}")

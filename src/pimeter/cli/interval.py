@@ -27,6 +27,7 @@ from pimeter.cli.writing import save_calibration, scattered, tables_and_draft, w
 from pimeter.files import FileTable, Reading, as_strings, shown
 
 if TYPE_CHECKING:
+    import numpy as np
     import polars as pl
     from numpy.typing import NDArray
 
@@ -97,6 +98,9 @@ def interval(
     y_min: Annotated[float | None, typer.Option(help="Least possible target; intervals end there.")] = None,
     y_max: Annotated[float | None, typer.Option(help="Largest possible target.")] = None,
     groups: Groups = None,
+    count_copies_once: Annotated[
+        bool, typer.Option("--count-copies-once", help="Calibration rows that are copies of others count once.")
+    ] = False,
     online: Annotated[
         bool, typer.Option("--online", help="Follow calibration rows in the order of time; new rows come after them.")
     ] = False,
@@ -109,6 +113,8 @@ def interval(
     reading: Reading,
 ) -> None:
     """Write `lower` and `upper` beside new predictions."""
+    import numpy as np
+
     from pimeter.regression import OnlineIntervals
     from pimeter.timestamps import numbered
 
@@ -135,13 +141,14 @@ def interval(
                 y_max=y_max,
                 shuffle=not online,
                 random_state=0,
-            ).calibrate(y=y, groups=known[groups].to_numpy() if groups else None, **rows.inputs)
+            ).calibrate(y=y, groups=_groups(known, groups, rows, y, are_copies=count_copies_once), **rows.inputs)
             moments = numbered(past, known[time], notes) if time else None
             following = OnlineIntervals(model).fit(y=y, time=moments, **rows.inputs) if online else None
         step(f"Reading {new.name}")
-        given = _new_rows(new, rows, prediction, notes)
+        given = _new_rows(new, rows, prediction, notes, time)
         with warnings_as(notes):
-            bounds = interval_bounds(following or model, rows._replace(frame=given))
+            order = _order_in_time(known, new, given, time, notes) if time else np.arange(given.height)
+            bounds = interval_bounds(following or model, rows._replace(frame=given[order]))[np.argsort(order)]
         step(f"Writing {shown(out)}")
         save_calibration(model, save, calibration, apply, str(out))
         write_table(new.with_columns(bounds), draft, out, like=new)
@@ -176,6 +183,18 @@ def _check_options(
         raise ValueError(msg)
 
 
+def _groups(
+    known: pl.DataFrame, groups: str | None, rows: PredictionRows, y: Array, *, are_copies: bool
+) -> NDArray[Any] | None:
+    """Which calibration rows belong together: by a column, or as copies of each other."""
+    if groups and are_copies:
+        msg = f"--count-copies-once and --groups {shown(groups)} both say which rows belong together; give one of them."
+        raise ValueError(msg)
+    if groups:
+        return known[groups].to_numpy()
+    return pimeter.duplicate_groups(known.select(rows.prediction, *rows.features), y) if are_copies else None
+
+
 def _telling(table: FileTable, rows: PredictionRows, notes: list[str]) -> PredictionRows:
     """Rows with those features that tell more than which row it is; categories of single rows are refused."""
     if not (rows.features or rows.by):
@@ -195,19 +214,50 @@ def _telling(table: FileTable, rows: PredictionRows, notes: list[str]) -> Predic
     return rows._replace(features=[column.place for column in found.columns])
 
 
-def _new_rows(table: FileTable, rows: PredictionRows, prediction: str | None, notes: list[str]) -> pl.DataFrame:
-    """New rows with the columns that calibration rows have, of the same kinds."""
+def _new_rows(
+    table: FileTable, rows: PredictionRows, prediction: str | None, notes: list[str], time: str | None
+) -> pl.DataFrame:
+    """New rows with the columns that calibration rows have, of the same kinds, and with their time if it is there."""
     import polars as pl
 
     name = rows.prediction
     if name not in table.columns:
         name = named_or_guessed(table, PREDICTIONS, "prediction", prediction, notes)
-    frame = table.read([name], [*rows.features, *([rows.by] if rows.by else [])]).rename({name: rows.prediction})
+    others = [*rows.features, *filter(None, (rows.by, time if time in table.columns else None))]
+    frame = table.read([name], others).rename({name: rows.prediction})
     for held, expected in ((frame[feature], rows.frame[feature].dtype) for feature in rows.features):
         if (held.dtype == pl.String) != (expected == pl.String) and held.null_count() < len(held):
             msg = f"{table.name}: column {shown(held.name)} holds {held.dtype}, and {expected} in the calibration rows."
             raise ValueError(msg)
     return frame
+
+
+def _order_in_time(
+    known: pl.DataFrame, table: FileTable, given: pl.DataFrame, time: str, notes: list[str]
+) -> NDArray[np.intp]:
+    """Places of the new rows in the order of time, or as they are where the file tells none."""
+    import numpy as np
+    import polars as pl
+
+    from pimeter.timestamps import numbered
+
+    if time not in given.columns:
+        notes.append(f"{table.name} has no column {shown(time)}: its rows are taken in the order of the file")
+        return np.arange(given.height)
+    before, after = known[time], given[time]
+    if after.null_count():
+        msg = f"{table.name}: {after.null_count():,} of {given.height:,} rows have no {shown(time)}; leave them out."
+        raise ValueError(msg)
+    if before.dtype != after.dtype:
+        before, after = (one.cast(pl.String) for one in (before, after))
+    past, to_come = np.split(numbered(table, pl.concat([before, after]), []), [len(before)])
+    n_before = int(np.count_nonzero(to_come < past.max()))
+    if n_before:
+        notes.append(
+            f"{n_before:,} of {given.height:,} rows of {table.name} are of a time before the last calibration row; "
+            "intervals are for rows to come"
+        )
+    return np.argsort(to_come, kind="stable")
 
 
 def interval_bounds(model: pimeter.IntervalRegressor | OnlineIntervals, rows: PredictionRows) -> pl.DataFrame:
@@ -227,13 +277,17 @@ def _extent(model: pimeter.IntervalRegressor, bounds: pl.DataFrame) -> str:
     from pimeter.coverage import rounded
 
     if model.width == "constant":
-        below, above = (rounded(margin, 3) for margin in model.margin_)
-        if below == above:
-            return f"within ±{above} of the prediction"
-        parts = [
-            f"{size} {side} the prediction" for size, side in ((below, "below"), (above, "above")) if size != "inf"
-        ]
-        return f"between {' and '.join(parts)}" if len(parts) == 2 else f"at most {parts[0]}"
+        below, above = model.margin_.tolist()
+        if rounded(below, 3) == rounded(above, 3):
+            return f"within ±{rounded(above, 3)} of the prediction"
+        lower, upper = (
+            f"{rounded(abs(distance), 3)} {'below' if distance < 0.0 else 'above'}" for distance in (-below, above)
+        )
+        if math.isinf(above):
+            return f"{'at most' if below >= 0.0 else 'at least'} {lower} the prediction"
+        if math.isinf(below):
+            return f"{'at most' if above >= 0.0 else 'at least'} {upper} the prediction"
+        return f"between {lower} and {upper} the prediction"
     return f"in intervals that are {_widths(bounds)}"
 
 
@@ -269,7 +323,7 @@ def show_intervals(model: pimeter.IntervalRegressor, bounds: pl.DataFrame, by: s
 
 def _show_categories(model: pimeter.IntervalRegressor, sentence: str, by: str) -> None:
     """A table of categories: the largest, the small ones together, and those never seen."""
-    from pimeter.coverage import percent, rounded
+    from pimeter.coverage import percent
     from pimeter.report.page import UNKNOWN
 
     lines = [(one, *margin) for one, margin in zip(model.categories_, model.margin_, strict=True)]
@@ -283,7 +337,7 @@ def _show_categories(model: pimeter.IntervalRegressor, sentence: str, by: str) -
         (
             str(one.label),
             f"{one.rows:,}",
-            f"-{rounded(below, 3)} to +{rounded(above, 3)}",
+            f"{_signed(-below)} to {_signed(above)}",
             UNKNOWN if math.isnan(one.level) else percent(one.level),
             one.note or "its own",
         )
@@ -291,6 +345,13 @@ def _show_categories(model: pimeter.IntervalRegressor, sentence: str, by: str) -
     ]
     more = [f"{len(own) - MAX_CATEGORIES:,} more categories have scores of their own."] if own[MAX_CATEGORIES:] else []
     print_table(sentence, (by, "rows", "margin", "guaranteed", "scores"), table, more)
+
+
+def _signed(distance: float) -> str:
+    """How far a bound lies above the prediction."""
+    from pimeter.coverage import rounded
+
+    return f"{'-' if distance < 0.0 else '+'}{rounded(abs(distance), 3)}"
 
 
 @app.command(

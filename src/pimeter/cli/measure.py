@@ -19,6 +19,7 @@ from pimeter.cli.columns import (
     complete_rows,
     feature_columns,
     left_out,
+    listed_names,
     named_or_guessed,
     note_on_numbers,
     pair_columns,
@@ -187,7 +188,7 @@ def _with_interval_command(result: Measurement, file: str, asked: _Asked) -> Dia
     if result.recommended_width == "grouped" and "--by" not in options and asked.by:
         options += ["--by", asked.by]
     elif result.recommended_width not in {"constant", "grouped"} and (features := _looked_at(result, asked)):
-        options += ["--features", ",".join(features)]
+        options += ["--features", listed_names(features)]
     options += ["--groups", asked.groups] if asked.groups else []
     options += ["--time", asked.time] if asked.time and "--online" in options else []
     options += asked.reading.options

@@ -10,7 +10,6 @@ import typer
 from pimeter.cli.terminal import answer, progress, say_where, warnings_as
 from pimeter.cli.writing import about_page, draft_of, noted, write_result, write_table
 from pimeter.files import FileTable, Reading, opened, replaced, shown
-from pimeter.panel import SERIES
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,6 +32,8 @@ def series_column(table: FileTable, named: str | None, notes: list[str]) -> str 
     if named is not None:
         table.check([named])
         return named
+    from pimeter.panel import SERIES
+
     usual = [name for name in table.columns if name.strip().lower() in SERIES]
     if len(usual) != 1 or table.read([], usual)[usual[0]].n_unique() < 2:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from pimeter.cli.columns import complete_rows, refuse_no_probabilities
+from pimeter.cli.columns import complete_rows, names_in, refuse_no_probabilities
 from pimeter.cli.terminal import warnings_as
 from pimeter.files import FileTable, as_strings, listed, shown
 
@@ -35,7 +35,7 @@ def _named(table: FileTable, asked: str | None) -> list[str]:
     """Columns that are asked for with commas between; none if one is."""
     if asked is None or asked in table.columns or "," not in asked:
         return []
-    named = [name.strip() for name in asked.split(",")]
+    named = names_in(asked)
     table.check(named)
     return named
 

@@ -103,6 +103,7 @@ class Recommendation:
         found += [] if self.by is None else ["--by", str(self.by)]
         found += [] if self.tails == "symmetric" else ["--tails", self.tails]
         found += [] if self.y_min is None else ["--y-min", f"{self.y_min:g}"]
+        found += ["--count-copies-once"] if "duplicate_groups" in self.groups else []
         return (*found, *(["--online"] if self.is_online else []))
 
 
