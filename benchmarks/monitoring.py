@@ -27,7 +27,7 @@ from provenance import save
 from scipy import stats
 
 import pimeter as pm
-from pimeter.monitoring.evidence import LARGEST, RateEvidence, begun_at, factors, kept_back, stepped
+from pimeter.monitoring.evidence import LARGEST_CAPITAL, RateEvidence, begun_at, factors, kept_back, stepped
 from pimeter.monitoring.sequence import PRIOR_ROWS, log_evidence_against, rate_bounds
 from pimeter.monitoring.settings import FEW, MISSES, SUBGROUPS, Settings
 from pimeter.monitoring.stream import ABOVE, BELOW, INSIDE, ON_BOUND, Stream
@@ -49,18 +49,18 @@ class Rates:
     n: int
 
     def __post_init__(self) -> None:
-        self.fortunes = [np.zeros(self.n) for _ in factors(self.limit)[0]]
+        self.capitals = [np.zeros(self.n) for _ in factors(self.limit)[0]]
         self.rows = 0
 
     def update(self, events: np.ndarray) -> None:
         gains = [np.where(events, yes, no) for yes, no in zip(*factors(self.limit), strict=True)]
-        bets = stepped(self.fortunes, begun_at(self.rows, is_renewed=False), gains)
-        self.fortunes = [np.minimum(held, LARGEST) for held in bets]
+        bets = stepped(self.capitals, begun_at(self.rows, is_renewed=False), gains)
+        self.capitals = [np.minimum(held, LARGEST_CAPITAL) for held in bets]
         self.rows += 1
 
     @property
     def value(self) -> np.ndarray:
-        return sum(self.fortunes) + kept_back(self.rows)
+        return sum(self.capitals) + kept_back(self.rows)
 
 
 def codes_of(y: np.ndarray, lower: np.ndarray | float, upper: np.ndarray | float) -> np.ndarray:

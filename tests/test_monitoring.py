@@ -50,15 +50,15 @@ class TestEvidence:
     def test_arrays_of_streams_are_the_same_formula(self):
         events = np.random.default_rng(0).random((50, 7)) < 0.3
         happened, not_happened = factors(0.1)
-        fortunes = [np.zeros(7) for _ in ODDS_RATIOS]
+        capitals = [np.zeros(7) for _ in ODDS_RATIOS]
         for i, row in enumerate(events):
             gains = [np.where(row, yes, no) for yes, no in zip(happened, not_happened, strict=True)]
-            fortunes = stepped(fortunes, begun_at(i, is_renewed=False), gains)
+            capitals = stepped(capitals, begun_at(i, is_renewed=False), gains)
         for j in range(7):
             one = RateEvidence(0.1)
             for event in events[:, j]:
                 one.update(bool(event))
-            assert_allclose(sum(fortunes)[j] + START_ROWS / (START_ROWS + 50), one.value, rtol=1e-12)
+            assert_allclose(sum(capitals)[j] + START_ROWS / (START_ROWS + 50), one.value, rtol=1e-12)
 
     def test_stays_finite(self):
         evidence = RateEvidence(0.1)
@@ -70,7 +70,7 @@ class TestEvidence:
 
 class TestExchangeability:
     def test_p_values_bet_fairly(self):
-        """With a stake of 1 at each row the mean fortune is the number of rows: 2,000 streams of 6 counted rows."""
+        """With a stake of 1 at each row the mean capital is the number of rows: 2,000 streams of 6 counted rows."""
         values = []
         for seed in range(2000):
             evidence = ExchangeabilityEvidence(is_renewed=True, seed=seed)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pimeter.monitoring.evidence import LARGEST, begun_at, kept_back
+from pimeter.monitoring.evidence import LARGEST_CAPITAL, begun_at, kept_back
 
 ROWS_TO_PLACE_BINS = 200
 N_BINS = 20
@@ -22,6 +22,7 @@ SLOPES = (-1.5, 0.0, 1.5)
 JUMP_RATE = 0.01
 GOLDEN = 0x9E3779B97F4A7C15  # steps of the generator of random numbers, by Steele, Lea and Flood (SplitMix64)
 WORD_MASK = (1 << 64) - 1
+KEPT = ("edges", "first", "counts", "rows", "least", "least_at")  # beside the capitals, of what a bet goes on from
 
 
 def uniform_at(number: int, seed: int) -> float:
@@ -64,8 +65,8 @@ class ExchangeabilityEvidence:
         self.first: list[float] = []
         self.counts = [0] * N_BINS
         self.rows = 0  # that were counted
-        self.fortunes = [[0.0] * len(SLOPES), [0.0] * len(SLOPES)]
-        self.least = LARGEST  # the smallest fortune so far, and after how many rows, those that placed bins included
+        self.capitals = [[0.0] * len(SLOPES), [0.0] * len(SLOPES)]
+        self.least = LARGEST_CAPITAL  # the smallest so far, and after how many rows, those that placed bins included
         self.least_at = 0
 
     def update(self, number: float) -> None:
@@ -80,9 +81,9 @@ class ExchangeabilityEvidence:
         n_larger, n_tied = sum(self.counts[place + 1 :]), self.counts[place] + 1
         p_value = (n_larger + uniform_at(self.rows, self._seed) * n_tied) / (self.rows + 1)
         begun = begun_at(self.rows, is_renewed=self._is_renewed) / (2 * len(SLOPES))
-        self.fortunes = [
-            _jumped(fortunes, begun, statistic)
-            for fortunes, statistic in zip(self.fortunes, (p_value, abs(2.0 * p_value - 1.0)), strict=True)
+        self.capitals = [
+            _jumped(capitals, begun, statistic)
+            for capitals, statistic in zip(self.capitals, (p_value, abs(2.0 * p_value - 1.0)), strict=True)
         ]
         self.counts[place] += 1
         self.rows += 1
@@ -91,24 +92,25 @@ class ExchangeabilityEvidence:
 
     @property
     def value(self) -> float:
-        """The fortune: 1 at the start, or 0 where stakes are renewed."""
-        return math.fsum(map(math.fsum, self.fortunes)) + (0.0 if self._is_renewed else kept_back(self.rows))
+        """The capital: 1 at the start, or 0 where stakes are renewed."""
+        return math.fsum(map(math.fsum, self.capitals)) + (0.0 if self._is_renewed else kept_back(self.rows))
 
     def to_dict(self) -> dict[str, Any]:
         """What a bet goes on from, as plain values."""
-        kept = ("edges", "first", "counts", "rows", "fortunes", "least", "least_at")
-        return {name: getattr(self, name) for name in kept}
+        kept = {name: getattr(self, name) for name in KEPT}
+        return {**kept, "fortunes": self.capitals}  # the name in files of states
 
     def restore(self, values: dict[str, Any]) -> None:
         """Go on from plain values."""
-        for name, value in values.items():
-            setattr(self, name, value)
+        for name in KEPT:
+            setattr(self, name, values[name])
+        self.capitals = values["fortunes"]
 
 
-def _jumped(fortunes: list[float], begun: float, statistic: float) -> list[float]:
+def _jumped(capitals: list[float], begun: float, statistic: float) -> list[float]:
     """Bets after a statistic that is uniform if numbers are exchangeable; a fraction of all moves before."""
-    total = sum(fortunes) * JUMP_RATE / len(SLOPES)
+    total = sum(capitals) * JUMP_RATE / len(SLOPES)
     return [
-        min(((1.0 - JUMP_RATE) * held + total + begun) * (1.0 + slope * (statistic - 0.5)), LARGEST)
-        for held, slope in zip(fortunes, SLOPES, strict=True)
+        min(((1.0 - JUMP_RATE) * held + total + begun) * (1.0 + slope * (statistic - 0.5)), LARGEST_CAPITAL)
+        for held, slope in zip(capitals, SLOPES, strict=True)
     ]

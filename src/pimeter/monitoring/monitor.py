@@ -84,8 +84,8 @@ class CoverageMonitor:
     Rows count in the order in which their targets come. Targets that are late or missing do no harm as long as that
     does not depend on whether they lie inside.
 
-    Evidence is the fortune of someone who bets on misses, spread over several rates of misses and over the times at
-    which bets begin. While the intervals hold no such bet can be expected to gain, so that the fortune ever attains
+    Evidence is the capital of someone who bets on misses, spread over several rates of misses and over the times at
+    which bets begin. While the intervals hold no such bet can be expected to gain, so that the capital ever attains
     1/a with a probability of at most a (Ville's inequality). Subgroups (`by`) are bet on one by one.
 
     References

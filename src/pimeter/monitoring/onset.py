@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pimeter.protocols import Array, Flags
 
-LEVEL = 0.9
+CONFIDENCE_OF_ONSET = 0.9
 JEFFREYS = 0.5  # pseudo-counts of events and of other rows
 
 
@@ -58,7 +58,7 @@ def onset(events: Flags, numbers: NDArray[np.int64], before: tuple[int, int]) ->
     log_posterior = np.where(rises, log_posterior, -np.inf) if rises.any() else log_posterior
     posterior = np.exp(log_posterior - log_posterior.max())
     cumulative = np.cumsum(posterior) / posterior.sum()
-    tail = (1.0 - LEVEL) / 2.0
+    tail = (1.0 - CONFIDENCE_OF_ONSET) / 2.0
     low, middle, high = (min(int(np.searchsorted(cumulative, at)), len(i) - 1) for at in (tail, 0.5, 1.0 - tail))
     return Since(int(numbers[middle]), int(numbers[low]), int(numbers[high]))
 

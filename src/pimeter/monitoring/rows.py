@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pimeter.monitoring.stream import Label
     from pimeter.protocols import Array, Labels, Table
 
-LARGEST = 1e300  # of targets and bounds: widths and their sums stay finite
+LARGEST_NUMBER = 1e300  # of targets and bounds: widths and their sums stay finite
 
 
 class Intervals(NamedTuple):
@@ -33,7 +33,7 @@ class Intervals(NamedTuple):
 
 def target_list(y_true: ArrayLike) -> list[float]:
     """Finite targets, one for each row; a single number is one row."""
-    if type(y_true) is float and abs(y_true) <= LARGEST:
+    if type(y_true) is float and abs(y_true) <= LARGEST_NUMBER:
         return [y_true]
     targets = finite_numbers("y_true", [float(y_true)] if isinstance(y_true, int | float) else y_true)
     targets = np.atleast_1d(targets)  # arrays of shape ()
@@ -67,7 +67,7 @@ def _is_one_row(given: object) -> bool:
     if type(given) is not tuple or len(given) != 2:
         return False
     lower, upper = given
-    return type(lower) is float and type(upper) is float and -LARGEST <= lower <= upper <= LARGEST
+    return type(lower) is float and type(upper) is float and -LARGEST_NUMBER <= lower <= upper <= LARGEST_NUMBER
 
 
 def label_lists(name: str, given: Labels | None, n: int) -> list[Label]:
@@ -107,6 +107,6 @@ def id_list(ids: Labels) -> list[str]:
 
 def _refuse_large(name: str, values: Array) -> None:
     """Refuse numbers whose differences may not be finite."""
-    if np.abs(values).max() > LARGEST:
+    if np.abs(values).max() > LARGEST_NUMBER:
         msg = f"{name} must lie between -1e300 and 1e300; got {values.ravel()[np.abs(values).argmax()]:g}."
         raise ValueError(msg)
