@@ -156,7 +156,7 @@ class Measurement(Result):
             raise ValueError(msg)
         return found
 
-    def _picture(self) -> bytes | None:
+    def _plot_png(self) -> bytes | None:
         """The four plots of `plot`."""
         from pimeter.report.plots import overview_png
 

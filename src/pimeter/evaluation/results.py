@@ -105,9 +105,9 @@ class Result(ABC):
     def _repr_html_(self) -> str:
         from pimeter.report.summary import summary_html
 
-        return summary_html(self.to_dict(), self._table(), self._picture())
+        return summary_html(self.to_dict(), self._table(), self._plot_png())
 
-    def _picture(self) -> bytes | None:
+    def _plot_png(self) -> bytes | None:
         """Plots for a notebook as PNG, if there are some and matplotlib is installed."""
         return None
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pimeter.protocols import Columns
 
 
-def summary_html(data: Mapping[str, Any], table: Columns, picture: bytes | None = None) -> str:
+def summary_html(data: Mapping[str, Any], table: Columns, plots: bytes | None = None) -> str:
     """Headline, advice and plots (PNG); code, a table and findings are folded. Every word is escaped."""
     headline, diagnosis = data["headline"], data["diagnosis"]
     advice = "".join(f"<li>{escape(line)}</li>" for line in diagnosis["advice"])
@@ -32,8 +32,8 @@ def summary_html(data: Mapping[str, Any], table: Columns, picture: bytes | None 
         for finding in found
     )
     shown = ""
-    if picture is not None:
-        source = f"data:image/png;base64,{b64encode(picture).decode()}"
+    if plots is not None:
+        source = f"data:image/png;base64,{b64encode(plots).decode()}"
         shown = f"<img alt='Plots of the measurement' style='max-width:100%' src='{source}'>"
     return (
         f"<div><p><strong>{escape(headline['claim'])}</strong> {escape(headline['evidence'])}</p>"
