@@ -31,6 +31,7 @@ Array: TypeAlias = NDArray[np.float64]
 LEVELS = np.arange(1, 19) / 20
 SMALL = 50
 ASSUMPTIONS = {"none": "Nothing assumed", "symmetry": "Symmetry assumed"}
+UNEQUAL = "The paper's: neuron with symmetry, numpy without"
 DEFAULT = "numpy linear"
 METHODS = (
     "linear",
@@ -217,6 +218,8 @@ def brief(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
             ratios = curve(rows, assumed, name, "ratio")
             cells[f"{words.lower()}, up to m = {SMALL}"] = geometric_mean(x for m, x in ratios.items() if m <= SMALL)
             cells[f"{words.lower()}, m = {most}"] = ratios[most]
+        unequal = curve(rows, "symmetry", name, "ratio_to_signed")
+        cells[f"{UNEQUAL.lower()}, up to m = {SMALL}"] = geometric_mean(x for m, x in unequal.items() if m <= SMALL)
         stalled = max(max(curve(rows, assumed, name, "stalled").values()) for assumed in ASSUMPTIONS)
         lines.append({**cells, "most stalled": stalled})
     return {"RMSE of I(p) as a ratio to numpy's default; below 1 is better": lines}
@@ -357,6 +360,11 @@ def geometric_mean(ratios: Iterable[float]) -> float:
 
 
 TOP = 1.4
+# Panels: what estimators assume, which ratio is drawn, whether its standard error is known, and what numpy assumes.
+PANELS = {
+    UNEQUAL: ("symmetry", "ratio_to_signed", False, "none"),
+    **{words: (assumed, "ratio", True, assumed) for assumed, words in ASSUMPTIONS.items()},
+}
 LINES: dict[str, dict[str, Any]] = {
     "beta 10": {"color": "#e69f00", "linestyle": "--"},
     "beta 1000": {"color": "#a6761d", "linestyle": "--"},
@@ -371,15 +379,20 @@ def figure(rows: Sequence[Row], path: Path) -> None:
     """Ratios over m with two standard errors; above, on a wider scale, those that are far worse than numpy."""
     from matplotlib.figure import Figure
 
-    canvas = Figure(figsize=(11, 6), layout="constrained")
-    panels = canvas.subplots(2, 2, sharey="row", sharex=True, height_ratios=(1, 3))
+    canvas = Figure(figsize=(14, 6.4), layout="constrained")
+    panels = canvas.subplots(2, len(PANELS), sharey="row", sharex=True, height_ratios=(1, 3))
     names = [name for name in LINES if name in _names(rows)]
     far = [name for name in names if max(max(curve(rows, a, name, "ratio").values()) for a in ASSUMPTIONS) > TOP]
-    for (above, panel), assumed in zip(panels.T, ASSUMPTIONS, strict=True):
-        above.set_title(ASSUMPTIONS[assumed])
-        _lines(above, rows, assumed, far)
-        _band(panel, rows, assumed)
-        _lines(panel, rows, assumed, [name for name in names if name not in far])
+    for (above, panel), (title, (assumed, column, has_error, numpy_assumed)) in zip(
+        panels.T, PANELS.items(), strict=True
+    ):
+        above.set_title(title)
+        _lines(above, rows, assumed, far, column, has_error=has_error)
+        _band(panel, rows, numpy_assumed)
+        _lines(panel, rows, assumed, [name for name in names if name not in far], column, has_error=has_error)
+        if assumed != numpy_assumed:
+            given = curve(rows, assumed, DEFAULT, column)
+            panel.plot(list(given), list(given.values()), **GIVEN)
         above.axhline(1, color="0.2", linewidth=1.2)
         above.set(yscale="log", ylim=(0.9, 12))
         above.set_yticks([1, 2, 5, 10], ["1", "2", "5", "10"])
@@ -389,9 +402,19 @@ def figure(rows: Sequence[Row], path: Path) -> None:
     panels[0, 0].set_ylabel("ratio,\nlog scale")
     panels[1, 0].set_ylabel("RMSE of I(p), ratio to numpy's default")
     shown = {label: h for panel in panels[:, 0] for h, label in zip(*panel.get_legend_handles_labels(), strict=True)}
-    canvas.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=4, frameon=False)
-    canvas.suptitle("Confidence interval function of normal errors, all on the same samples; bars: 2 standard errors")
+    canvas.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=5, frameon=False)
+    canvas.suptitle(
+        "Confidence interval function of normal errors, all on the same samples; bars: 2 standard errors (none: left)"
+    )
     canvas.savefig(path, dpi=300)
+
+
+GIVEN: dict[str, Any] = {
+    "color": "0.2",
+    "linewidth": 1.2,
+    "linestyle": "-.",
+    "label": "numpy's default, also with symmetry",
+}
 
 
 def _band(panel: Axes, rows: Sequence[Row], assumed: str) -> None:
@@ -402,12 +425,15 @@ def _band(panel: Axes, rows: Sequence[Row], assumed: str) -> None:
     panel.axhline(1, color="0.2", linewidth=1.2, label="numpy's default")
 
 
-def _lines(panel: Axes, rows: Sequence[Row], assumed: str, names: Sequence[str]) -> None:
-    """A curve for each estimator."""
+def _lines(
+    panel: Axes, rows: Sequence[Row], assumed: str, names: Sequence[str], column: str, *, has_error: bool
+) -> None:
+    """A curve for each estimator, with bars where errors are known."""
     for name in names:
-        ratios, errors = (list(curve(rows, assumed, name, key).values()) for key in ("ratio", "ratio_se"))
+        ratios = list(curve(rows, assumed, name, column).values())
+        bars = 2 * np.array(list(curve(rows, assumed, name, f"{column}_se").values())) if has_error else None
         label = f"root, {name}" if name.startswith("beta") else name
-        panel.errorbar(_lengths(rows), ratios, 2 * np.array(errors), label=label, elinewidth=0.8, **LINES[name])
+        panel.errorbar(_lengths(rows), ratios, bars, label=label, elinewidth=0.8, **LINES[name])
 
 
 def _frame(panel: Axes, lengths: Sequence[int]) -> None:
