@@ -190,8 +190,8 @@ def figure(rows: Sequence[Row], path: Path) -> None:
             below.plot(x, _running(bounds - ideal), **style)
         edge = 0.15 * np.ptp(ideal)
         panel.set(title=TITLES[noise], xlim=(-2, 2), ylim=(ideal.min() - edge, ideal.max() + edge))
-        below.set(xlabel="x", yscale="log", ylim=(1e-4, 2))
-        below.set_yticks([0.0001, 0.001, 0.01, 0.1, 1], [".0001", ".001", ".01", ".1", "1"])
+        below.set(xlabel="x", yscale="log", ylim=(1e-5, 2))
+        below.set_yticks([1e-5, 1e-4, 0.001, 0.01, 0.1, 1], [".00001", ".0001", ".001", ".01", ".1", "1"])
         below.grid(axis="y", alpha=0.25)
         crossed = [name for name in SHOWN[noise] if _is_crossed(_curve(rows, noise, name)[1])]
         if crossed:
