@@ -243,7 +243,7 @@ def on_cones(rows: Sequence[Row]) -> str:
     off = {name: abs(mean(rows, f"{name}_coverage") - LEVEL) for name in ("static", "updated", "peeking")}
     nearer = [f"the {name} cone" for name in ("static", "updated") if off[name] < off["peeking"]]
     said.append(
-        f"Its baseline covers {mean(rows, 'peeking_coverage'):.3f}; nearer to {LEVEL} than that: "
+        f"The paper's baseline covers {mean(rows, 'peeking_coverage'):.3f}; nearer to {LEVEL} than that: "
         f"{' and '.join(nearer) or 'none of the cones'}."
     )
     said.append(_against_updated(rows))
@@ -328,10 +328,11 @@ LINES: dict[str, dict[str, Any]] = {
     "updated": {"color": "#009e73"},
     "printed": {"color": "#cc79a7"},
     "leaking": {"color": "#e69f00"},
-    "baseline": {"color": "#56b4e9", "linestyle": "--"},
+    "baseline": {"color": "#0072b2", "linestyle": "--"},
     "following": {"color": "#009e73", "linestyle": "--"},
     "peeking": {"color": "#e69f00", "linestyle": "--"},
 }
+NEAR = 0.9  # coverage that is drawn once more, larger
 SHORT = {
     "static": "pimeter's cone, static",
     "updated": "pimeter's cone, updated",
@@ -347,8 +348,9 @@ def figure(rows: Sequence[Row], path: Path) -> None:
     """The last window of the first trial, and coverage and width by step over all test windows."""
     from matplotlib.figure import Figure
 
-    canvas = Figure(figsize=(13, 5.2), layout="constrained")
-    window, coverage, width = canvas.subplots(1, 3)
+    canvas = Figure(figsize=(13, 6.2), layout="constrained")
+    panels = canvas.subplot_mosaic("wnx;wcx", height_ratios=(3, 2))
+    window, near, coverage, width = (panels[key] for key in "wncx")
     trials = sorted({int(row["trial"]) for row in rows})
     steps = np.array(sorted({int(row["step"]) for row in rows}))
 
@@ -364,9 +366,11 @@ def figure(rows: Sequence[Row], path: Path) -> None:
     (handles["what happened"],) = window.plot(
         steps, column("last_close", trials[0]), "k.-", markersize=4, linewidth=0.8
     )
-    window.set(title="The last test window, first LSTM", ylabel="close, in units of the training rows' range")
+    window.set_title("The last test window, first LSTM\n(pimeter's cones and the paper's pair)")
+    window.set(ylabel="close, in units of the training rows' range")
     for panel, kind, title in (
-        (coverage, "coverage", f"Coverage of {int(rows[0]['n_windows'])} test windows"),
+        (near, "coverage", f"Coverage of {int(rows[0]['n_windows'])} test windows; above: from {NEAR} up"),
+        (coverage, "coverage", ""),
         (width, "width", "Mean width over these windows"),
     ):
         for name in NAMES:
@@ -375,11 +379,16 @@ def figure(rows: Sequence[Row], path: Path) -> None:
             panel.fill_between(
                 steps, values.min(axis=0), values.max(axis=0), color=LINES[name]["color"], alpha=0.15, lw=0
             )
-        panel.set_title(f"{title}\n(mean and range of {len(trials)} LSTMs)")
-    handles[f"{LEVEL:.0%}, as asked for"] = coverage.axhline(LEVEL, color="0.4", linewidth=1, linestyle=":", zorder=0)
+        if title:
+            panel.set_title(f"{title}\n(mean and range of {len(trials)} LSTMs)")
+    for panel in (near, coverage):
+        asked = panel.axhline(LEVEL, color="0.4", linewidth=1, linestyle=":", zorder=0)
+    handles[f"{LEVEL:.0%}, as asked for"] = asked
+    near.set_ylim(NEAR, 1.005)
     width.set_ylim(bottom=0)
-    for panel in (window, coverage, width):
-        panel.set_xlabel("days ahead")
+    near.tick_params(labelbottom=False)
+    for panel in panels.values():
+        panel.set_xlabel("" if panel is near else "days ahead")
         panel.spines[["top", "right"]].set_visible(False)
     canvas.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3, frameon=False)
     canvas.savefig(path, dpi=300)
