@@ -49,7 +49,7 @@ from experiments.data import folder
 from experiments.download import SOURCES, download
 from experiments.protocol import Experiment, Record, RefusedError, Store, Unit, run
 from experiments.replay import FILE, replay
-from experiments.report import command, draw, pages, table_text, tables
+from experiments.report import Brief, command, draw, pages, table_text, tables
 
 EXPERIMENTS: dict[str, Experiment[Any]] = {
     experiment.file_name: experiment
@@ -83,7 +83,11 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         steps.EXPERIMENT,
     )
 }
-BRIEF = {"fig1": fig1.brief, "fig3": fig3.brief, "table3-coverage": coverage.brief}  # where all tables are wide
+BRIEF = {  # where tables are wide or long, or what an item is judged by lies in several results
+    "fig1": Brief(fig1.brief),
+    "fig3": Brief(fig3.brief),
+    "table3-coverage": Brief(coverage.brief),
+}
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"
 QUICK = ROOT / "build" / "quick"
@@ -182,7 +186,8 @@ def _report(results: Path) -> None:
     """All pages, the summary last: it links to those that are there."""
     found = [status.of_experiment(one, Store(results, one.file_name)) for one in EXPERIMENTS.values()]
     states = {one.name.partition("/")[2]: one.short for one in found}
-    write(pages(EXPERIMENTS.values(), results, states, BRIEF) | uci_page.pages(results, states))
+    joint = uci_page.pages(results, states)
+    write(pages(EXPERIMENTS.values(), results, states, BRIEF) | joint)
     write({results / "misses.md": summary.misses(EXPERIMENTS, results, states)})
     write({results / "README.md": summary.page(results, states)})
     print(f"Wrote {_short(results / 'README.md')} and the pages beside it.")

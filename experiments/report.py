@@ -5,13 +5,23 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from experiments.protocol import PUBLISHED, Experiment, Record, Row, Store, Value, parsed
 
-MOST_COLUMNS = 10  # of a table on a page; wider ones are CSV files
+MOST_COLUMNS, MOST_ROWS = 10, 12  # of a table on a page; wider and longer ones are CSV files
+
+
+@dataclass(frozen=True)
+class Brief:
+    """Short tables of a page, from the rows of its experiment and then of `others`; and a figure drawn elsewhere."""
+
+    tables: Callable[..., Mapping[str, Sequence[Row]]]
+    others: tuple[str, ...] = ()
+    image: str = ""
 
 
 def table_text(rows: Sequence[Row]) -> str:
@@ -97,22 +107,20 @@ def pages(
     experiments: Iterable[Experiment[Any]],
     folder: Path,
     states: Mapping[str, str],
-    brief: Mapping[str, Callable[[Sequence[Row]], Mapping[str, Sequence[Row]]]] | None = None,
+    brief: Mapping[str, Brief] | None = None,
 ) -> dict[Path, str]:
-    """The page of each experiment and its wide tables as CSV files; figures are drawn beside them.
+    """The page of each experiment and its wide or long tables as CSV files; figures are drawn beside them.
 
     `states` says of each experiment whether its rows are current; `brief` makes short tables for some.
     """
     found: dict[Path, str] = {}
     for experiment in experiments:
         name = experiment.file_name
-        rows = Store(folder, name).rows()
-        tables = brief[name](rows) if brief and name in brief and rows else {}
-        found |= _page(experiment, folder, states.get(name, ""), tables)
+        found |= _page(experiment, folder, states.get(name, ""), brief.get(name) if brief else None)
     return found
 
 
-def _page(experiment: Experiment[Any], folder: Path, state: str, brief: Mapping[str, Sequence[Row]]) -> dict[Path, str]:
+def _page(experiment: Experiment[Any], folder: Path, state: str, brief: Brief | None) -> dict[Path, str]:
     name = experiment.file_name
     store = Store(folder, name)
     parts = [f"# {name}: {experiment.title}\n", "One of [all results](README.md).\n"]
@@ -126,30 +134,47 @@ def _page(experiment: Experiment[Any], folder: Path, state: str, brief: Mapping[
         f"State: {state or 'not asked for'}{'' if state.endswith('.') else '.'}\n",
         *_missing_units(experiment, record),
     ]
-    image = folder / f"{name}.png"
+    image = folder / ((brief and brief.image) or f"{name}.png")
     if draw(experiment, rows, image) or image.exists():
         parts.append(f"![{experiment.title}]({image.name})\n")
     parts.append(f"{experiment.finding(rows)}\n")
     if experiment.unpublished:
         parts.append(f"{experiment.unpublished}\n")
-    for title, table in brief.items():
+    for title, table in _short_tables(brief, folder, rows).items():
         parts.append(f"**{title.removesuffix('.')}.**\n\n{table_text(table)}\n")
     for i, (title, table) in enumerate(tables(experiment, rows).items(), start=1):
         is_beside = any(column.endswith(", paper") for column in table[0])
         narrow = short(table, experiment.keys)
-        note = " In brackets the paper's value, * where ours is outside its tolerance." if is_beside else ""
-        parts.append(f"**{title.removesuffix('.')}.**{note}\n")
-        if len(narrow[0]) <= MOST_COLUMNS:
+        parts.append(f"**{title.removesuffix('.')}.**{_met(table) if is_beside else ''}\n")
+        fits = len(narrow[0]) <= MOST_COLUMNS and len(narrow) <= MOST_ROWS
+        if fits:
             parts.append(f"{table_text(narrow)}\n")
-        if is_beside or len(narrow[0]) > MOST_COLUMNS:
+        if is_beside or not fits:
             wide = f"tables/{name}.{i}.csv"
             files[folder / wide] = table_csv(table)
-            parts.append(f"All columns: [{wide}]({wide}).\n")
+            parts.append(f"All {'columns' if fits else f'{len(table)} rows'}: [{wide}]({wide}).\n")
     parts.append(f"`{run}` goes on where it stopped; `--fresh` computes all anew.")
     parts.append(f"Rows: [{store.csv.name}]({store.csv.name}). {_named('Settings', record.settings)}")
     parts.append(f"{_named('Versions', record.last.versions)}")
     parts.append(f"{_made(record)}\n")
     return {folder / f"{name}.md": "\n".join(parts), **files}
+
+
+def _short_tables(brief: Brief | None, folder: Path, rows: Sequence[Row]) -> Mapping[str, Sequence[Row]]:
+    """None where something that they need was not run."""
+    others = [Store(folder, name).rows() for name in brief.others] if brief else []
+    return brief.tables(rows, *others) if brief and all(others) else {}
+
+
+def _met(table: Sequence[Row]) -> str:
+    """How a table beside published values is read, and how many of these it meets."""
+    columns = [name.removesuffix(", paper") for name in table[0] if name.endswith(", paper")]
+    cells = [(row, column) for row in table for column in columns if row[f"{column}, paper"] != ""]
+    n_met = sum(not row[f"{column}, verdict"] for row, column in cells)
+    return (
+        f" In brackets the paper's value, * where ours is outside its tolerance: {n_met} of {len(cells)} values are "
+        "within it."
+    )
 
 
 def command(experiment: Experiment[Any]) -> str:
@@ -166,13 +191,16 @@ def _missing_units(experiment: Experiment[Any], record: Record) -> list[str]:
 
 
 def _made(record: Record) -> str:
-    """The commits that made the rows."""
+    """The commits that made the rows, "+" for sources that were not committed."""
     commits = [
-        f"{one.commit[:10]}, {one.date[:10]}{f' ({one.machine})' if one.machine else ''}"
+        f"{one.commit[:10]}{'+' * bool(one.dirty)}, {one.date[:10]}{f' ({one.machine})' if one.machine else ''}"
         for _, one in record.sessions
         if one.commit
     ]
-    return f"Made by {'; '.join(commits)}." if commits else "The commit that made these rows was not recorded."
+    if not commits:
+        return "The commit that made these rows was not recorded."
+    edited = any(one.commit and one.dirty for _, one in record.sessions)
+    return f"Made by {'; '.join(commits)}{' (+: with sources that were not committed)' * edited}."
 
 
 def _joined(row: Row, paper: Row | None, columns: Sequence[str]) -> Row:

@@ -446,6 +446,34 @@ class TestReport:
         assert "[tables/toy.1.csv](tables/toy.1.csv)" in pages[whole.folder / "toy.md"]
         assert pages[whole.folder / "tables" / "toy.1.csv"].splitlines()[1].startswith("0.000,1.000,")
 
+    def test_long_tables_are_files_and_a_brief_may_rest_on_other_results(self, tmp_path, whole):
+        long = [{"row": i} for i in range(report.MOST_ROWS + 1)]
+        toy = dataclasses.replace(TOY, tables=lambda _: {"Long": long})
+        brief = report.Brief(lambda own, other: {"Short": [{"rows": len(own) + len(other)}]}, ("toy",))
+        text = report.pages([toy], whole.folder, {}, {"toy": brief})[whole.folder / "toy.md"]
+        assert f"All {len(long)} rows: [tables/toy.1.csv](tables/toy.1.csv)" in text
+        assert "**Short.**" in text
+        assert "|   30 |" in text
+        missing = dataclasses.replace(brief, others=("never",))
+        text = report.pages([toy], whole.folder, {}, {"toy": missing})[whole.folder / "toy.md"]
+        assert "**Short.**" not in text
+
+    def test_page_counts_what_is_within_its_tolerance(self, whole):
+        beside = [
+            {"draw": 0.5, "draw, paper": paper, "draw, verdict": one} for paper, one in ((0.7, "miss"), (0.5, ""))
+        ]
+        toy = dataclasses.replace(TOY, tables=lambda _: {"Draws": beside})
+        text = report.pages([toy], whole.folder, {})[whole.folder / "toy.md"]
+        assert "* where ours is outside its tolerance: 1 of 2 values are within it." in text
+
+    def test_page_marks_sources_that_were_not_committed(self, tmp_path):
+        store = Store(tmp_path, "toy")
+        run(TOY, TOY.settings, store)
+        record = store.record()
+        made = dataclasses.replace(record.last, commit="7c5db2b6e8f0", dirty=["experiments/steps.py"])
+        store.vouch(dataclasses.replace(record, sessions=((0, made),)))
+        assert "Made by 7c5db2b6e8+, " in report.pages([TOY], tmp_path, {})[tmp_path / "toy.md"]
+
 
 @pytest.mark.slow
 class TestFig1:
