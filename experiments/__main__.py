@@ -86,6 +86,8 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
 BRIEF = {  # where tables are wide or long, or what an item is judged by lies in several results
     "fig1": Brief(fig1.brief),
     "fig3": Brief(fig3.brief),
+    "table3": Brief(table3.brief, ("table3-paper",)),
+    "table3-paper": Brief(table3_paper.brief, ("table3",)),
     "table3-coverage": Brief(coverage.brief),
 }
 ROOT = Path(__file__).parents[1]

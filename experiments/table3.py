@@ -227,6 +227,49 @@ def tables(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
     return found
 
 
+def brief(rows: Sequence[Row], printed: Sequence[Row]) -> dict[str, Sequence[Row]]:
+    """Published widths of bootstraps beside ours; `printed` has the rows of the paper's neuron, `table3-paper`."""
+    paper = paper_rows("table3", "dataset")
+    found: list[Row] = []
+    counts = {"broken width": 0, "BS width": 0}
+    larger = dict(counts)
+    neurons = _as_printed(printed)
+    for name in dict.fromkeys(str(row["dataset"]) for row in rows):
+        own, theirs = both(rows, name), paper[name]
+        is_met = {key: abs(float(own[key]) - float(theirs["BS"])) <= float(theirs["BS_tolerance"]) for key in counts}
+        for key in counts:
+            counts[key] += is_met[key]
+            larger[key] += float(own[key]) > neurons[name]
+        broken, right = (f"{float(own[key]):.3f}{' *' * is_met[key]}" for key in counts)
+        found.append(
+            {
+                "dataset": name,
+                "shuffles": own["shuffles"],
+                "bootstrap, published": float(theirs["BS"]),
+                "faithful: labels of other rows, as the scripts": broken,
+                "faithful: each row with its label, as the text": right,
+                "PIM, published": float(theirs["PIM"]),
+                "PIM as printed": neurons[name],
+                "better: binomial": line(rows, name)["binomial"],
+            }
+        )
+    met, met_right = counts.values()
+    more, more_right = larger.values()
+    title = (
+        f"Widths at 95 %, medians over shuffles; * within the published tolerance: {met} of {len(found)} as the "
+        f"scripts, {met_right} as the text. Larger than PIM's as printed: {more} as the scripts, {more_right} as the "
+        "text"
+    )
+    return {title: found}
+
+
+def _as_printed(rows: Sequence[Row]) -> dict[str, float]:
+    """The width that is judged in `table3_paper.py`, by dataset: relu, raw scores."""
+    own = [row for row in rows if (row["network"], row["scores"]) == ("relu", "raw")]
+    names = dict.fromkeys(str(row["dataset"]) for row in own)
+    return {name: median([float(row["printed"]) for row in own if row["dataset"] == name]) for name in names}
+
+
 def _held(rows: Sequence[Row], name: str, activation: str = "relu") -> list[Row]:
     return [row for row in rows if row["dataset"] == name and row["activation"] == activation]
 
