@@ -86,6 +86,11 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
 BRIEF = {  # where tables are wide or long, or what an item is judged by lies in several results
     "fig1": Brief(fig1.brief),
     "fig3": Brief(fig3.brief),
+    "table2-paper": Brief(uci_page.brief_paper, ("table2-pimeter", "table2-psig"), uci_page.IMAGE),
+    "table2-qd": Brief(uci_page.brief_qd, ("table2-qd-reasons", "table2-pimeter"), uci_page.IMAGE),
+    "table2-qd-reasons": Brief(uci_page.brief_kinds),
+    "table2-peers": Brief(uci_page.brief_scores),
+    "table2-widths": Brief(uci_page.brief_scores),
     "table3": Brief(table3.brief, ("table3-paper",)),
     "table3-paper": Brief(table3_paper.brief, ("table3",)),
     "table3-coverage": Brief(coverage.brief),
@@ -188,7 +193,7 @@ def _report(results: Path) -> None:
     """All pages, the summary last: it links to those that are there."""
     found = [status.of_experiment(one, Store(results, one.file_name)) for one in EXPERIMENTS.values()]
     states = {one.name.partition("/")[2]: one.short for one in found}
-    joint = uci_page.pages(results, states)
+    joint = uci_page.pages(results, states)  # first: its figure is on pages of columns, too
     write(pages(EXPERIMENTS.values(), results, states, BRIEF) | joint)
     write({results / "misses.md": summary.misses(EXPERIMENTS, results, states)})
     write({results / "README.md": summary.page(results, states)})
