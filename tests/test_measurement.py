@@ -329,7 +329,7 @@ class TestJson:
         ("change", "message"),
         [
             (lambda held: held["body"].update(coverage=1.0), "was changed after it was written"),
-            (lambda held: held.update(version=1), "has version 1, expected 4"),
+            (lambda held: held.update(version=1), "has version 1, expected 5"),
             (lambda held: held.update(version=True), "has version True"),
             (lambda held: held.pop("version"), "has version None"),
             (lambda held: held.update(format="other"), "is not a measurement that"),
