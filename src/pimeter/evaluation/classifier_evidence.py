@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import bdtrc
-from scipy.stats import hypergeom
 
 from pimeter.classification.calibration import calibration_error, reliability
 from pimeter.classification.confusion import Cells, outcome_codes
@@ -16,6 +15,7 @@ from pimeter.classification.inputs import as_precise
 from pimeter.classification.proportions import Proportion, clopper_pearson
 from pimeter.evaluation.diagnosis.columns import categories
 from pimeter.evaluation.diagnosis.targets import distinct, grid_step
+from pimeter.evaluation.miss_tests import hypergeometric_p
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -114,13 +114,13 @@ class Labelled:
         codes, labels = subgroups.codes, subgroups.labels
         is_right = self.is_positive == is_above(self.score, threshold)
         counts = np.bincount(codes, minlength=len(labels))
-        right = np.bincount(codes, is_right, minlength=len(labels))
+        right = np.bincount(codes[is_right], minlength=len(labels))
         chance = (1.0 - level) / max(len(labels), 1)
         # Were all categories the same, each would hold a random draw of the right answers: Fisher's exact test.
-        draws = hypergeom(self.n, int(right.sum()), counts)
-        p_values = np.minimum(1.0, 2.0 * np.minimum(draws.cdf(right), draws.sf(right - 1)))
+        total = int(right.sum())
         found = []
-        for label, n, hits, p_value in zip(labels, counts.tolist(), right.tolist(), p_values.tolist(), strict=True):
+        for label, n, hits in zip(labels, counts.tolist(), right.tolist(), strict=True):
+            p_value = hypergeometric_p(hits, n, total, self.n)
             lower, upper = clopper_pearson(Proportion(hits / n, float(n)), 1.0 - chance)
             found.append(Category(label, n, hits / n, lower, upper, p_value, p_value < chance))
         return found

@@ -1,4 +1,4 @@
-"""Tests of misses: whether they are too many, whether they gather in a subgroup, and whether they come in runs."""
+"""Tests of what is counted, such as misses: whether they are too many, gather in a subgroup, or come in runs."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def hypergeometric_p(k: int, rows: int, total: int, n: int) -> float:
     i = np.arange(least, most + 1)
     log = -np.sum([gammaln(x + 1.0) for x in (i, total - i, rows - i, n - total - rows + i)], axis=0)
     terms = np.exp(log - log.max())
-    below = np.cumsum(terms) / terms.sum()
-    at = k - least
-    return float(min(1.0, 2.0 * min(below[at], 1.0 - (below[at - 1] if at else 0.0))))
+    at, total = k - least, terms.sum()
+    below, above = terms[: at + 1].sum() / total, terms[at:].sum() / total  # 1 - below would cancel far out
+    return float(min(1.0, 2.0 * min(below, above)))
 
 
 class LikelihoodRatios(NamedTuple):
