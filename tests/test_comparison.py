@@ -15,6 +15,7 @@ from scipy import stats
 import pimeter as pm
 from pimeter import cli
 from pimeter.evaluation import paired
+from pimeter.evaluation.verdict import Contrast, choice
 
 
 @pytest.fixture
@@ -241,7 +242,27 @@ def test_models_that_say_the_same_cannot_be_told_apart():
     y = np.arange(30.0)
     found = pm.compare(y, {"a": y + 1, "b": y + 1})
     assert [one.better for one in found.contrasts] == ["", ""]
-    assert "as good as each other" in found.advice[0]
+    said = "These rows cannot tell them apart: they differ by 0 at most. Take the cheaper one if that is too little"
+    assert found.advice[0].startswith(said)
+
+
+def test_few_rows_do_not_make_models_equal():
+    rng = np.random.default_rng(0)
+    y, near, noise = rng.normal(size=(3, 12))
+    found = pm.compare(y, {"a": near, "b": near[::-1] + 0.01 * noise})
+    assert "as good as" not in found.advice[0]
+    assert found.diagnosis["where"].sentence == "There are too few rows for subgroups."
+
+
+def test_the_rows_that_are_needed_are_those_of_the_clearest_pair():
+    def contrast(other, n_needed):
+        return Contrast("mae", "a", other, 0.1, -0.2, 0.4, 0.07, n_needed, "")
+
+    unclear = [contrast("b", np.inf), contrast("c", 424.0)]
+    said = "Not enough rows to tell; about 430 would {}, were the difference as it seems."
+    assert choice(unclear, "a", 200) == said.format("tell a from c")
+    assert choice(unclear[1:], "a", 200) == said.format("do")
+    assert choice(unclear, "a", 4).startswith("These rows cannot tell them apart: they differ by 0.4 at most.")
 
 
 def test_from_the_command_line(monkeypatch, capfd, tmp_path, rows):

@@ -260,7 +260,7 @@ def _places(known: Given, centre: Array, difference: Array, order: Index | None)
         for i, label in enumerate(one.subgroups.labels)
         if np.count_nonzero(one.subgroups.codes == i) >= MIN_ROWS_TO_COMPARE
     ]
-    confidence = 1.0 - (1.0 - paired.CONFIDENCE) / max(len(held), 1)
+    confidence = 1.0 - (1.0 - paired.CONFIDENCE_OF_PAIRS) / max(len(held), 1)
     found = []
     for of, label, rows in held:
         values = difference[rows[np.argsort(when[rows])]]

@@ -22,8 +22,8 @@ from pimeter.moments import Range
 if TYPE_CHECKING:
     from pimeter.protocols import Array, Flags, Index
 
-NORMAL = 1.959963984540054  # standard errors to either side for 95 %
-CONFIDENCE = 0.95  # of ranges, for all pairs of models together
+NORMAL_95 = 1.959963984540054  # standard errors to either side for 95 %
+CONFIDENCE_OF_PAIRS = 0.95  # of ranges, for all pairs of models together
 POWER = 0.8  # with which so many rows as are needed would tell two models apart
 N_MAXIMA = 4000  # of the largest of several normal numbers
 MIN_DF = 2.0
@@ -43,7 +43,7 @@ class Pairs(NamedTuple):
     @property
     def is_told(self) -> Flags:
         """Whether chance does not explain the difference."""
-        return ((self.lower > 0.0) | (self.upper < 0.0)) & (self.p_value <= 1.0 - CONFIDENCE)
+        return ((self.lower > 0.0) | (self.upper < 0.0)) & (self.p_value <= 1.0 - CONFIDENCE_OF_PAIRS)
 
 
 def all_pairs(n_models: int) -> Index:
@@ -69,7 +69,7 @@ def of_proportions(is_right: Flags, *, is_ordered: bool) -> Pairs:
     first, second = all_pairs(is_right.shape[1]).T
     difference = is_right[:, first].astype(np.float64) - is_right[:, second]
     found, maxima = _pairs(difference, is_ordered=is_ordered), _maxima(difference)
-    critical, effect = float(np.quantile(maxima, CONFIDENCE)), np.ones(difference.shape[1])
+    critical, effect = float(np.quantile(maxima, CONFIDENCE_OF_PAIRS)), np.ones(difference.shape[1])
     if is_ordered:
         centred = difference - found.value
         n_cosines = _n_cosines(len(centred))
@@ -162,7 +162,7 @@ def _mean_spread(centred: Array) -> MeanUncertainty:
     kurtosis = np.divide(fourths, squares**2, out=np.full_like(squares, np.inf), where=known)
     df = np.clip(2.0 * n / np.maximum(kurtosis - 1.0, 1e-9), MIN_DF, max(n - 1.0, MIN_DF))
     third = np.divide(thirds, squares, out=np.zeros_like(squares), where=known)
-    return MeanUncertainty(unit**2 * squares / max(n - 1, 1), df, unit * third * (1.0 + 2.0 * NORMAL**2) / (6.0 * n))
+    return MeanUncertainty(unit**2 * squares / max(n - 1, 1), df, unit * third * (1.0 + 2.0 * NORMAL_95**2) / (6.0 * n))
 
 
 def _n_cosines(n: int) -> int:
@@ -195,7 +195,7 @@ def _pairs(difference: Array, *, is_ordered: bool) -> Pairs:
     if is_ordered:
         spread = _in_time(spread, difference - value)
     error, maxima = np.sqrt(spread.variance), _maxima(difference)
-    critical = np.quantile(maxima, CONFIDENCE)
+    critical = np.quantile(maxima, CONFIDENCE_OF_PAIRS)
     margin = stdtrit(spread.df, ndtr(critical)) * error
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(value == 0.0, 0.0, np.abs(value) / error)

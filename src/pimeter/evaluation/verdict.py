@@ -10,7 +10,7 @@ from pimeter.evaluation import paired
 from pimeter.evaluation.diagnosis.shifts import place
 from pimeter.findings import Finding
 
-MAX_TIMES_THE_ROWS = 100  # as many rows as there are: where more would be needed, models are as good as each other
+MAX_TIMES_THE_ROWS = 100  # as many rows as there are: of more than that nobody is advised to wait for
 
 
 class ComparedScore(NamedTuple):
@@ -86,7 +86,7 @@ def claim(decisive: list[Contrast], names: tuple[str, ...], best: str) -> str:
     way = "lower" if kind.sign > 0 else "higher"
     against = [one for one in decisive if best in {one.model, one.other}]
     unclear = [one for one in against if one.better != best]
-    confidence = f"{percent(paired.CONFIDENCE)} confidence"
+    confidence = f"{percent(paired.CONFIDENCE_OF_PAIRS)} confidence"
     least = min(max(one.lower, -one.upper) for one in against)  # by how much the best is better
     if not unclear and len(names) == 2:
         other, most = names[names[0] == best], max(abs(against[0].lower), abs(against[0].upper))
@@ -105,9 +105,10 @@ def _undecided(unclear: list[Contrast], names: tuple[str, ...], best: str, kind:
     equal = [one.other if one.model == best else one.model for one in unclear]
     worse = [name for name in names if name not in {best, *equal}]
     nearest = min(unclear, key=lambda one: abs(one.value))
+    confidence = percent(paired.CONFIDENCE_OF_PAIRS)
     return (
         f"{best} and {_listed(equal)} cannot be told apart: the {kind.words} differs by {rounded(nearest.lower, 3)} to "
-        f"{rounded(nearest.upper, 3)} ({nearest.model} less {nearest.other}, {percent(paired.CONFIDENCE)} confidence)."
+        f"{rounded(nearest.upper, 3)} ({nearest.model} less {nearest.other}, {confidence} confidence)."
         + (f" {best} is better than {_listed(worse)}." if worse else "")
     )
 
@@ -123,11 +124,16 @@ def choice(decisive: list[Contrast], best: str, n: int) -> str:
     unclear = [one for one in against if one.better != best]
     if not unclear:
         return f"Use {best}."
-    needed = max(one.n_needed for one in unclear)
-    if needed > MAX_TIMES_THE_ROWS * n:
-        largest = max(max(abs(one.lower), abs(one.upper)) for one in unclear)
-        return f"They are as good as each other: take the cheaper one. They differ by {rounded(largest, 3)} at most."
-    return f"Not enough rows to tell; about {rounded_up(needed)} would do, were the difference as it seems."
+    clearest = min(unclear, key=lambda one: one.n_needed)
+    if clearest.n_needed > MAX_TIMES_THE_ROWS * n:
+        largest = rounded(max(max(abs(one.lower), abs(one.upper)) for one in unclear), 3)
+        return (
+            f"These rows cannot tell them apart: they differ by {largest} at most. Take the cheaper one if that is too "
+            "little to matter."
+        )
+    enough = "do" if len(unclear) == 1 else f"tell {clearest.model} from {clearest.other}"
+    needed = rounded_up(clearest.n_needed)
+    return f"Not enough rows to tell; about {needed} would {enough}, were the difference as it seems."
 
 
 def findings(contrasts: list[Contrast], best: str, second: str, places: tuple[Place, ...], n: int) -> list[Finding]:
@@ -163,6 +169,8 @@ def _where(second: str, places: tuple[Place, ...], n: int) -> Finding:
     """The finding on subgroups: in which of them the second model is better."""
     others = [one for one in places if one.lower > 0.0]
     sentence = f"In none of {len(places)} subgroups is {second} better."
+    if not places:
+        sentence = "There are too few rows for subgroups."
     advice = ""
     if others:
         worst = max(others, key=lambda one: one.value)
