@@ -200,3 +200,9 @@ class TestBacktest:
         assert len(found.models["high"]["over_time"]) == len(found.cutoffs) == len(found.models["mean"]["over_time"])
         assert found.models["high"]["over_time"][-1] is None
         assert "panel" in found.to_html().lower()
+
+    def test_code_runs(self):
+        past, future = past_and_future()
+        names = {"past": past, "future": future}
+        exec(panel_backtest(past, pm.PanelIntervals(0.9, models=["mean"])).code, names)
+        assert {"mean-lo-90", "mean-hi-90"} <= set(names["with_intervals"].columns)

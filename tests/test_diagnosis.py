@@ -1122,3 +1122,14 @@ def test_one_of_many_is_said_in_the_singular():
     found = measure(residuals + np.arange(60.0), np.arange(60.0)).diagnosis
     assert found["outliers"].sentence.startswith("1 of 60 residuals is farther than")
     assert found["zeros"].sentence.startswith("1 of 60 residuals is exactly 0")
+
+
+def test_code_that_leaves_copies_of_labels_out_runs():
+    rng = np.random.default_rng(0)
+    score = rng.random(200)
+    y_score, y_true = np.tile(score, 2), np.tile((rng.random(200) < score).astype(int), 2)
+    found = scorecard(y_true, y_score)
+    assert "copies" in found.diagnosis.raised
+    names = {"y_score": y_score, "y_true": y_true}
+    exec(found.code, names)
+    assert len(names["first_rows"]) == 200

@@ -106,7 +106,7 @@ class Sensitivity(MetricInWords):
 class MoreRows(Check[ClassifierEvidence]):
     """How precisely accuracy is known, and what would make it more precise."""
 
-    name = "precision"
+    name = "more_rows"
     question = "Would more rows help?"
     looks_at = "the interval of accuracy"
     statistic = "its width"
@@ -192,6 +192,13 @@ class CalibratedScores(CheckOfLabels):
         )
 
 
+FIRST_ROWS = (
+    "import numpy as np\n"
+    "from pimeter import duplicate_groups\n"
+    "first_rows = np.unique(duplicate_groups(y_score, y_true), return_index=True)[1]"
+)
+
+
 class CopiedLabels(CheckOfLabels):
     """Scores and labels that nearly all occur a multiple of a number of times; a few copies may be chance."""
 
@@ -212,7 +219,7 @@ class CopiedLabels(CheckOfLabels):
             rows.n,
             f"{equal}: intervals count each of them, and are too narrow by a factor of {equal.factor:.3g}.",
             "Leave the copies out: keep the first row of each kind.",
-            code="first_rows = np.unique(duplicate_groups(X, y), return_index=True)[1]",
+            code=FIRST_ROWS,
             value=equal.n,
             reference=0,
         )

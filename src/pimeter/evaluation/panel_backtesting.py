@@ -230,4 +230,5 @@ def _code(own: PanelIntervals, level: float) -> str:
     usual = PanelIntervals().get_params()
     given = {name: value for name, value in own.get_params().items() if value != usual[name]}
     chosen = "".join(f", {name}={value!r}" for name, value in given.items() if name != "confidence_level")
-    return f"PanelIntervals({level:g}{chosen}).fit(past).predict_interval(future)"
+    call = f"PanelIntervals({level:g}{chosen}).fit(past).predict_interval(future)"
+    return f"from pimeter import PanelIntervals\nwith_intervals = {call}"
