@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -260,7 +262,7 @@ class TestAlarms:
         given = around(centre, HALF)
         found = pm.measure((centre + noise)[shuffled], intervals=given[shuffled], confidence_level=0.9, time=shuffled)
         assert found.diagnosis.raised == ("runs",)
-        assert "guarantees nothing to later times" in found.advice[-1]
+        assert "guarantees nothing about later times" in found.advice[-1]
         assert len(found.over_time) == 20
 
     def test_tails_that_normal_quantiles_do_not_have(self, rows):
@@ -294,9 +296,40 @@ class TestStatistics:
         found = np.mean([runs(rng.permutation(miss)) <= runs(miss) for _ in range(20_000)])
         assert_allclose(runs_p(miss), found, atol=0.01)
 
+    def test_few_hits_are_not_called_few_misses(self):
+        y, time = np.arange(1000.0), np.arange(1000)
+        for moved, few in ((5.0, "hits"), (0.0, "misses")):
+            found = pm.measure(y + moved, intervals=around(y, 1.0), time=time, confidence_level=0.9)
+            assert found.diagnosis["runs"].sentence == f"There are too few {few} to tell: 0."
+
+    def test_code_with_groups_does_not_take_rows_for_independent(self):
+        rng = np.random.default_rng(0)
+        y = np.cumsum(rng.normal(size=1000)) / 5
+        for groups, said in ((np.arange(1000) // 2, False), (None, True)):
+            found = pm.measure(
+                y, intervals=around(np.zeros(1000), 1.0), groups=groups, time=np.arange(1000), confidence_level=0.9
+            )
+            assert "runs" in found.diagnosis.raised
+            assert found.advice[-1].startswith("The code calibrates once")
+            assert found.advice[-1].endswith("nothing about later times: calibrate anew as targets become known.")
+            assert ("takes rows for independent" in found.advice[-1]) == said
+            assert ("groups=groups" in found.code) == (not said)
+
     def test_hypergeometric_tails(self):
         below = stats.hypergeom.cdf(14, 200, 170, 20)
         assert_allclose(hypergeometric_p(14, 20, 170, 200), 2 * below)
+
+    @pytest.mark.parametrize("k", [0, 31, 60, 200])
+    def test_no_tail_cancels(self, k):
+        n_rows = max(k, 60)
+        tails = [
+            sum(
+                Fraction(math.comb(500, i) * math.comb(500, n_rows - i), math.comb(1000, n_rows))
+                for i in range(first, last + 1)
+            )
+            for first, last in ((0, k), (k, n_rows))
+        ]
+        assert_allclose(hypergeometric_p(k, n_rows, 500, 1000), min(1.0, float(2 * min(tails))), rtol=1e-9)
 
 
 @pytest.mark.parametrize(

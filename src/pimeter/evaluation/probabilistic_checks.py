@@ -25,13 +25,10 @@ if TYPE_CHECKING:
     from pimeter.evaluation.diagnosis.evidence import Subgroup
     from pimeter.protocols import Array
 
-MIN_EXPECTED = 5.0  # rows in a cell
+MIN_ROWS_EXPECTED_IN_CELL = 5.0
 FOLLOWED = ("prediction", "interval width")  # what bounds of IntervalCalibrator follow with method="auto"
-ONCE = (
-    "The code calibrates once and takes rows for independent, so it guarantees nothing to later times: calibrate anew "
-    "as targets become known."
-)
 MIN_MISSES_FOR_RUNS = 5  # from which on it is asked whether they come in runs
+MIN_EXPECTED_MISSES_TO_GAIN = 5.0  # from which on gains in the interval score have a p-value
 GIVEN = {
     "intervals": "intervals=intervals",
     "quantiles": "quantiles=quantiles, levels=levels",
@@ -192,11 +189,11 @@ def _joined(cells: Sequence[tuple[float, float]]) -> tuple[Array, Array]:
     """Counts and expected counts of neighbouring cells together, until 5 rows or more are expected in each."""
     found: list[list[float]] = [[0.0, 0.0]]
     for k, e in cells:
-        if found[-1][1] >= MIN_EXPECTED:
+        if found[-1][1] >= MIN_ROWS_EXPECTED_IN_CELL:
             found.append([0.0, 0.0])
         found[-1][0] += k
         found[-1][1] += e
-    if len(found) > 1 and found[-1][1] < MIN_EXPECTED:
+    if len(found) > 1 and found[-1][1] < MIN_ROWS_EXPECTED_IN_CELL:
         last = found.pop()
         found[-1][0] += last[0]
         found[-1][1] += last[1]
@@ -217,9 +214,10 @@ class Runs(IntervalCheck):
         if evidence.order is None:
             return self.finding(evidence.n, "No time was given, so this is not known.")
         miss = ~evidence.is_inside[evidence.order]
-        n_miss = int(miss.sum())
-        if not MIN_MISSES_FOR_RUNS <= n_miss <= evidence.n - MIN_MISSES_FOR_RUNS:
-            return self.finding(evidence.n, f"{n_miss:,} misses are too few to tell.")
+        n_miss, n_hit = int(miss.sum()), int((~miss).sum())
+        few, what = (n_miss, "misses") if n_miss <= n_hit else (n_hit, "hits")
+        if few < MIN_MISSES_FOR_RUNS:
+            return self.finding(evidence.n, f"There are too few {what} to tell: {few}.")
         after_miss, after_hit = (float(miss[1:][before].mean()) for before in (miss[:-1], ~miss[:-1]))
         ratios = christoffersen(miss, evidence.level)
         p_value = runs_p(miss)
@@ -236,7 +234,7 @@ class Runs(IntervalCheck):
 
 
 class Better(IntervalCheck):
-    """How much better intervals could be: gains of three other ones, together by Bonferroni."""
+    """How much better intervals could be: gains of two or three other ones, together by Bonferroni."""
 
     name = "better"
     question = "How much better could they be?"
@@ -261,7 +259,7 @@ class Better(IntervalCheck):
             if constant.interval_score <= given.interval_score:
                 sentence += ", no worse than those given"
         p_value = math.nan
-        if evidence.n * (1.0 - evidence.level) >= MIN_MISSES_FOR_RUNS * (1.0 - 1e-9):
+        if evidence.n * (1.0 - evidence.level) >= MIN_EXPECTED_MISSES_TO_GAIN * (1.0 - 1e-9):
             p_value = min(1.0, min(one.p_value for one in others) * len(others))
             sentence += f"; {_p(p_value)}"
         advice = (
@@ -308,7 +306,11 @@ def _with_code(diagnosis: Diagnosis, evidence: IntervalEvidence, alternatives: S
         f'calibrator = IntervalCalibrator({evidence.level:g}, method="{method}").fit(y_true, {GIVEN[kind]}{groups})\n'
         f"lower, upper = calibrator.predict_interval({NEW[kind]}).T"
     )
-    beside = (ONCE,) if "runs" in raised or (evidence.effect != 1.0 and not evidence.has_groups) else ()
+    beside = []
+    if "runs" in raised or (evidence.effect != 1.0 and not evidence.has_groups):
+        independent = "" if evidence.has_groups else " and takes rows for independent"
+        once = f"The code calibrates once{independent}, so it guarantees nothing about later times"
+        beside = [f"{once}: calibrate anew as targets become known."]
     return replace(diagnosis, advice=(*diagnosis.advice, *beside), code=code, options=("--method", method))
 
 
