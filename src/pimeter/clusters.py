@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MIN_UNITS = 10  # below which nothing is known of how they vary
 MAX_UNITS = 1000  # more rows or groups are put together at random: what is left of their skewness is the same
 MIN_EFFECTIVE_ROWS = 30  # of rows in time
-MIN_EXPECTED = 2.0  # misses, or groups of equal size that have one, below which little is known of them
+MIN_EXPECTED_MISSES = 2.0  # misses, or groups of equal size that have one, below which little is known of them
 FREEDOM = 1.4  # of the degrees of freedom by the kurtosis of misses in groups, which are few
 BLOCKS_PER_ROOT = 2.4  # stretches of n moments, per cube root of n: long against the dependence, and not too few
 INDEPENDENT = {  # what ranges assume, by kind of units
@@ -187,7 +187,7 @@ class Units:
         if not self.n_equal:
             return np.ones(np.shape(levels))
         n_expected = self.n_equal * np.minimum(levels, np.subtract(1.0, levels))
-        return np.where(n_expected < MIN_EXPECTED * (1.0 - 1e-9), m / self.n_equal, 1.0)
+        return np.where(n_expected < MIN_EXPECTED_MISSES * (1.0 - 1e-9), m / self.n_equal, 1.0)
 
     def effect_of_counts(self, counts: Array, rows: Array) -> Array:
         """`design_effect` from what is counted in units, or halves of them, and their rows."""

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from pimeter._kernels.arguments import LARGEST_COUNT
 from pimeter.arrays import even_array, is_dask, real_array, unmasked
-from pimeter.clusters import MIN_EXPECTED, Units, group_numbers
+from pimeter.clusters import MIN_EXPECTED_MISSES, Units, group_numbers
 from pimeter.constraints import Level
 from pimeter.coverage import ROUNDING, effective_ranks, quantile_ranks, warn_of_coverage
 from pimeter.quantiles import quantile
@@ -202,8 +202,9 @@ class QuantileNeuron(BaseEstimator):
         )
         self.quantile_range_level_ = min(own.level for own in ranks)
         refusal = units.refusal
-        if not refusal and n_beyond < MIN_EXPECTED - ROUNDING:
-            refusal = f"{n_beyond:.2g} of equal size expected beyond the quantile, at least {MIN_EXPECTED:g} are needed"
+        if not refusal and n_beyond < MIN_EXPECTED_MISSES - ROUNDING:
+            least = f"{MIN_EXPECTED_MISSES:g}"
+            refusal = f"{n_beyond:.2g} of equal size expected beyond the quantile, at least {least} are needed"
         if refusal:
             warn_of_coverage(f"groups: {refusal} for standard_error_ and quantile_range_, which are NaN.")
             ranges[:], errors[:], self.quantile_range_level_ = math.nan, math.nan, math.nan

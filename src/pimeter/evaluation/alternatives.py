@@ -13,7 +13,7 @@ from pimeter.arrays import some_rows
 from pimeter.conformal.guarantee import rank
 from pimeter.coverage import rounded
 from pimeter.evaluation.diagnosis.crossfit import folds
-from pimeter.evaluation.interval_scores import interval_score
+from pimeter.evaluation.interval_scores import ranged_interval_score
 from pimeter.evaluation.paired import chance_of_gain
 from pimeter.interval_arrays import interval_scores
 
@@ -96,7 +96,7 @@ def _alternative(
 ) -> Alternative:
     """Intervals, judged against those that were given."""
     width, below, above = upper - lower, np.maximum(lower - target, 0.0), np.maximum(target - upper, 0.0)
-    score = interval_score(width, below, above, level, units)
+    score = ranged_interval_score(width, below, above, level, units)
     coverage = float(((below == 0.0) & (above == 0.0)).mean())
     gain = given - interval_scores(target, lower, upper, level)
     p_value = chance_of_gain(gain) if units.kind == "rows" else _chance_of_units(gain, units)

@@ -12,6 +12,7 @@ from pimeter.arrays import some_rows
 from pimeter.evaluation.diagnosis.columns import Column, categories, quintiles
 from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, Subgroup, simultaneous_bounds
 from pimeter.evaluation.diagnosis.subgroup_search import found_subgroup
+from pimeter.interval_arrays import interval_scores
 
 if TYPE_CHECKING:
     from pimeter.evaluation.diagnosis.columns import Given, Subgroups
@@ -148,9 +149,7 @@ class IntervalEvidence:
     @property
     def mean_interval_score(self) -> float:
         """Mean width, and what misses add to it."""
-        low, high = self.bounds.T
-        outside = (low - self.target)[self.is_below].sum() + (self.target - high)[self.is_above].sum()
-        return self.mean_width + 2.0 / (1.0 - self.level) * float(outside) / self.n
+        return float(interval_scores(self.target, self.bounds[:, 0], self.bounds[:, 1], self.level).mean())
 
     @property
     def over_time(self) -> tuple[float, ...]:

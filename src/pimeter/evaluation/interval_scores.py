@@ -13,7 +13,7 @@ from pimeter.evaluation.diagnosis.evidence import exact_range
 from pimeter.evaluation.losses import crps_rows, is_distribution, pinball_rows
 from pimeter.evaluation.measurement import Score
 from pimeter.evaluation.paired import mean_range
-from pimeter.evaluation.ranges import CONFIDENCE, NORMAL, median_range
+from pimeter.evaluation.ranges import CONFIDENCE, NORMAL_90, median_range
 
 if TYPE_CHECKING:
     from pimeter.predictive import Predictive
@@ -42,7 +42,7 @@ def scores(target: Array, predictions: Predictive, bounds: Array, level: float, 
         found["mean_width"] = _mean_score(width, units, "mean width of the intervals")
     found["median_width"] = _median_score(width, units)
     if is_finite:
-        found["interval_score"] = interval_score(width, below, above, level, units)
+        found["interval_score"] = ranged_interval_score(width, below, above, level, units)
     if predictions.kind in {"intervals", "quantiles"} and np.isfinite(predictions.values).all():
         found["pinball"] = _pinball(target, predictions, found["interval_score"], level, units)
     if is_distribution(predictions) and np.isfinite(predictions.values).all():
@@ -90,7 +90,7 @@ def _median_score(width: Array, units: Units) -> Score:
     return Score(middle, lower, upper, "median width of the intervals", assumes)
 
 
-def interval_score(width: Array, below: Array, above: Array, level: float, units: Units) -> Score:
+def ranged_interval_score(width: Array, below: Array, above: Array, level: float, units: Units) -> Score:
     """Winkler's score: the range of a mean, extended to one that models the excesses on either side."""
     n, factor = len(width), 2.0 / (1.0 - level)
     found = _mean_score(
@@ -123,7 +123,7 @@ def _excess(excess: Array, n: int, farthest: float) -> tuple[float, float, float
     mean, variance = float(excess.mean()), float(excess.var(ddof=1)) if k > 1 else 0.0
     heavier = max((PRIOR_MISSES + k * variance / mean**2) / (PRIOR_MISSES + k), 1.0)
     middle = math.log((k + 1) / n * mean) + float(digamma(k + 1)) - math.log(k + 1) + math.log(k) - float(digamma(k))
-    away = NORMAL * math.sqrt(float(polygamma(1, k + 1.0)) + heavier * float(polygamma(1, float(k))))
+    away = NORMAL_90 * math.sqrt(float(polygamma(1, k + 1.0)) + heavier * float(polygamma(1, float(k))))
     return k * mean / n, math.exp(middle - away), math.exp(middle + away)
 
 
@@ -135,5 +135,5 @@ def _mean_score(values: Array, units: Units, meaning: str) -> Score:
     mean = float(values.mean())
     if units.refusal:
         return Score(mean, math.nan, math.nan, meaning, f"no range: {units.refusal}")
-    margin = NORMAL * units.factor() * math.sqrt(float(units.variance(units.sums(values - mean)))) / len(values)
+    margin = NORMAL_90 * units.factor() * math.sqrt(float(units.variance(units.sums(values - mean)))) / len(values)
     return Score(mean, mean - margin, mean + margin, meaning, INDEPENDENT[units.kind] + FINITE_VARIANCE)

@@ -48,7 +48,7 @@ MAX_HISTOGRAM_BINS = 60
 MAX_ROWS_TO_PLOT = 400
 SCORES_THAT_MAY_BE_NEGATIVE = ("mean_error", "median_error", "r2")
 SCORES_AT_MOST_1 = ("coverage", "r2")
-UNSAFE_IF_HEAVY_TAILED = (
+UNSAFE_IF_FEW_ARE_FAR = (
     "; no range is safe if tails are heavy: of t3 or lognormal residuals it holds the truth 8 times in 10, and less "
     "often where rare rows, of which few are here, are far larger"
 )
@@ -60,8 +60,8 @@ BEYOND_INDEPENDENCE = {
     "interval_score": "; residuals beyond the margin fall off as those seen: no range is safe if tails are heavy",
     "mae": "; tails that have a variance",
     "mean_error": "; tails that have a variance",
-    "rmse": UNSAFE_IF_HEAVY_TAILED,
-    "r2": UNSAFE_IF_HEAVY_TAILED,
+    "rmse": UNSAFE_IF_FEW_ARE_FAR,
+    "r2": UNSAFE_IF_FEW_ARE_FAR,
 }
 WHY_NO_RANGE = {"r2": "all targets are equal", "interval_score": "fewer than 2 misses are expected"}
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import betaincinv, digamma, polygamma
 
-from pimeter.clusters import MIN_EXPECTED
+from pimeter.clusters import MIN_EXPECTED_MISSES
 from pimeter.coverage import RANGE, effective_ranks
 
 if TYPE_CHECKING:
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from pimeter.evaluation.diagnosis.crossfit import CrossFit
     from pimeter.protocols import Array, Index
 
-CONFIDENCE = 0.9  # of all ranges, that of the headline
+CONFIDENCE = 0.9  # of all ranges of a single model, that of the headline
 MIN_EXPECTED_FOR_EXCESS = 4.0  # misses, below which a margin may be at the edge of all residuals, with none beyond it
 TAIL_ROWS = 5  # that tell how residuals fall off beyond a margin, at least
 PRIOR_ROWS = 4.0  # with an exponential tail, that are added to those
 WIDER = 1.05  # than an exponential tail asks for, as tails differ from it
 TIED = 1e-8  # residuals that differ by less, relative to their spread, are equal but for rounding
 LARGEST_LOG = 600.0
-NORMAL = 1.6448536269514722  # standard errors to either side
+NORMAL_90 = 1.6448536269514722  # standard errors to either side for 90 %
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class MarginRanges:
         score = _interval_scores(fit, units)
         # Of groups by their number alone: what their rows seem to say is most wrong where it is most optimistic.
         n_expected = (units.n_equal or m / effect) * (1.0 - levels) * (1.0 + 1e-9)
-        is_few = n_expected < MIN_EXPECTED
+        is_few = n_expected < MIN_EXPECTED_MISSES
         score[:, 0] = np.where(n_expected < MIN_EXPECTED_FOR_EXCESS, 2.0 * fit.margin, score[:, 0])
         score[is_few] = math.nan
         margin[is_few & (units.kind == "groups")] = math.nan
@@ -167,7 +167,7 @@ def _interval_scores(fit: CrossFit, units: Units) -> Array:
         by_step = farther / step * np.log(np.maximum(1.0 - step / mean, 0.5 / (n + 1.0)))
         return np.asarray(np.log(mean) + np.where(is_tied, by_step, -farther / mean))
 
-    wide, middle = WIDER * NORMAL, log_excess(mean)
+    wide, middle = WIDER * NORMAL_90, log_excess(mean)
     # A bounded tail, such as a uniform one, has less beyond the margin.
     bounded = np.log(mean) + 2.0 * np.log(np.maximum(1.0 - farther / (2.0 * mean), 0.5 / (n + 1.0)))
     spread = np.sqrt(heavier * polygamma(1, rows))
