@@ -1,4 +1,4 @@
-"""What `measure`, `backtest` and `scorecard` return has one form: a headline, a diagnosis, a table, a page."""
+"""What `measure`, `compare`, `backtest` and `scorecard` return has one form: headline, diagnosis, table, page."""
 
 from __future__ import annotations
 
