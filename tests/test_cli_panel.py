@@ -154,7 +154,7 @@ class TestBacktest:
         is_third = pl.col("ds") - pl.col("cutoff") == 3 * DAY
         lacking = past.filter(is_third == (pl.col("unique_id") == "shop 2"))  # that one has the third step alone
         found = panel_backtest(lacking, pm.PanelIntervals(0.9, models=["mean"]))
-        assert len(found.models["mean"]["by_step"]) == 3
+        assert len(found.models["mean"].by_step) == 3
 
     def test_missing_values_are_no_misses_whether_null_or_nan(self):
         past, _ = past_and_future()
@@ -169,7 +169,7 @@ class TestBacktest:
             for hole in (None, np.nan)
         ]
         assert found[0].models == found[1].models
-        assert found[0].models["high"]["coverage"] > 0.8
+        assert found[0].models["high"].coverage > 0.8
 
     def test_advice_names_a_series_that_is_missed_far_too_often(self):
         past, _ = past_and_future(n_series=40, n_windows=60)
@@ -177,28 +177,39 @@ class TestBacktest:
         moved = past.with_columns(y=pl.col("y") + pl.when(is_moved).then(9.0).otherwise(0.0))
         found = panel_backtest(moved, pm.PanelIntervals(0.9, models=["mean"]))
         assert "Look at shop 3:" in found.diagnosis.advice[0]
+        assert found.diagnosis.raised == ("worst_series",)
+        one = found.diagnosis["worst_series"]
+        assert one.reference - one.value > one.threshold
 
     def test_a_whole_window_is_shown(self):
         past, _ = past_and_future()
         known = past.filter(pl.col("ds") <= START + 40 * DAY)
         shown = panel_backtest(known, pm.PanelIntervals(0.9)).shown
-        assert {len(one["time"]) for one in shown} == {3}
+        assert {len(one.time) for one in shown} == {3}
 
     def test_advice_names_the_model_whose_level_is_not_kept(self):
         past, _ = past_and_future(n_windows=60)
         moved = past.with_columns(
             high=pl.col("mean") + pl.when(pl.col("ds") > START + 50 * DAY).then(9.0).otherwise(0.0)
         )
-        advice = panel_backtest(moved, pm.PanelIntervals(0.9)).diagnosis.advice
-        assert "Nothing to do around mean; around high the level is not kept." in advice[0]
+        found = panel_backtest(moved, pm.PanelIntervals(0.9))
+        assert "Nothing to do around mean; around high the level is not kept." in found.advice[0]
+        assert found.diagnosis.raised == ("coverage",)
+        assert abs(found.diagnosis["coverage"].value - 0.9) > found.diagnosis["coverage"].threshold
+
+    def test_a_level_that_is_kept_asks_for_nothing(self):
+        found = panel_backtest(past_and_future(n_windows=60)[0], pm.PanelIntervals(0.9))
+        assert found.diagnosis.raised == ()
+        assert [one.name for one in found.findings] == ["coverage", "worst_series"]
+        assert found.advice == ("Nothing to do: the level is kept.",)
 
     def test_a_model_that_was_not_always_there(self):
         past, _ = past_and_future()
         newest = past["cutoff"].max()
         late = past.with_columns(high=pl.when(pl.col("cutoff") == newest).then(None).otherwise(pl.col("high")))
         found = panel_backtest(late, pm.PanelIntervals(0.9))
-        assert len(found.models["high"]["over_time"]) == len(found.cutoffs) == len(found.models["mean"]["over_time"])
-        assert found.models["high"]["over_time"][-1] is None
+        assert len(found.models["high"].over_time) == len(found.cutoffs) == len(found.models["mean"].over_time)
+        assert found.models["high"].over_time[-1] is None
         assert "panel" in found.to_html().lower()
 
     def test_code_runs(self):

@@ -116,7 +116,14 @@ class TestDiagnosis:
 
 
 @pytest.mark.parametrize(
-    "listed", [checks.CHECKS, classifier_checks.CHECKS, probabilistic_checks.CHECKS, backtest_checks.CHECKS]
+    "listed",
+    [
+        checks.CHECKS,
+        classifier_checks.CHECKS,
+        probabilistic_checks.CHECKS,
+        backtest_checks.CHECKS,
+        backtest_checks.CHECKS_OF_PANELS,
+    ],
 )
 def test_checks_say_what_they_are(listed):
     assert len({check.name for check in listed}) == len(listed)

@@ -1,4 +1,4 @@
-"""The checks of a cone that was tried on windows which it was not fitted to, and what they look at."""
+"""The checks of cones, or of the intervals of a panel, on windows that they were not fitted to."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pimeter.findings import Finding
 
 FRACTION_FITTED = 0.5  # of the windows, or of the moments at which they were made: the oldest
+MAX_MISS_RATIO = 3.0  # times as many as allowed, of the series with the lowest coverage
 FAR_FROM_LEVEL = 0.3  # from its level, in roots of the fraction of misses: 7 % at 95, 10 % at 90
 
 
@@ -147,6 +148,101 @@ class EnoughErrors(Check[Tried]):
 
 
 CHECKS: tuple[Check[Tried], ...] = (UpdatedCone(), StaticCone(), EnoughErrors())
+
+
+@dataclass(frozen=True)
+class ModelCoverage:
+    """What intervals around one model of a panel covered, and how wide they were."""
+
+    coverage: float
+    width: float  # mean
+    by_step: list[float | None]  # fraction of targets inside at each step ahead; None where it was not tried
+    over_time: list[float | None]  # for windows made at each moment, the oldest first
+
+
+@dataclass(frozen=True)
+class SeriesCoverage:
+    """What the intervals of one series covered."""
+
+    series: str
+    coverage: float
+    n: int  # targets
+    width: float  # mean
+
+
+class TriedPanel(NamedTuple):
+    """Intervals of a panel that were tried on windows: what its checks look at."""
+
+    level: float
+    models: dict[str, ModelCoverage]  # the first is the one that matters
+    worst: SeriesCoverage
+    n_windows: int
+    has_season: bool  # whether it is given after how many steps a pattern repeats
+
+
+class LevelsOfModels(Check[TriedPanel]):
+    """Whether intervals around each model keep their level."""
+
+    name = "coverage"
+    question = "Is the level kept around each model?"
+    looks_at = "windows that intervals were not fitted to, with an update as targets became known"
+    statistic = "the fraction of targets inside, around the model where it is farthest from the level"
+
+    def _judged(self, tried: TriedPanel, _earlier: Mapping[str, Finding]) -> Finding:
+        level, main = tried.level, next(iter(tried.models))
+        failing = [name for name, one in tried.models.items() if not is_near(one.coverage, level)]
+        covered = ", ".join(f"{name} {percent(one.coverage, 3)}" for name, one in tried.models.items())
+        advice = ""
+        if failing:
+            advice = "Look at the series with the lowest coverage first."
+            if failing[0] != main:
+                advice = f"Nothing to do around {main}; around {', '.join(failing)} the level is not kept."
+            if not tried.has_season:
+                advice += " If a pattern repeats, say after how many steps: season_length, or --season."
+        farthest = max((one.coverage for one in tried.models.values()), key=lambda one: abs(one - level))
+        return self.finding(
+            tried.n_windows,
+            f"Targets inside, where {percent(level)} were asked for: {covered}.",
+            advice,
+            value=farthest,
+            reference=level,
+            threshold=far_from(level),
+        )
+
+
+class WorstSeries(Check[TriedPanel]):
+    """Whether one series is missed far too often, though the level is kept for all of them together."""
+
+    name = "worst_series"
+    question = "Is a series missed far too often?"
+    looks_at = "targets of each series, around the first model"
+    statistic = "the lowest fraction of targets inside"
+
+    def _judged(self, tried: TriedPanel, earlier: Mapping[str, Finding]) -> Finding:
+        worst, allowed = tried.worst, 1.0 - tried.level
+        sentence = (
+            f"Lowest coverage of a series: {percent(worst.coverage, 3)} ({worst.series}, {counted(worst.n, 'target')})."
+        )
+        advice = ""
+        if not earlier["coverage"].raised and 1.0 - worst.coverage > MAX_MISS_RATIO * allowed:
+            missed = percent(1.0 - worst.coverage, 3)
+            advice = f"Look at {worst.series}: {missed} of its targets were missed. All series together keep the level."
+        return self.finding(
+            worst.n,
+            sentence,
+            advice,
+            value=worst.coverage,
+            reference=tried.level,
+            threshold=(MAX_MISS_RATIO - 1.0) * allowed,
+        )
+
+
+CHECKS_OF_PANELS: tuple[Check[TriedPanel], ...] = (LevelsOfModels(), WorstSeries())
+
+
+def judged_panel(tried: TriedPanel, code: str) -> Diagnosis:
+    """Make all checks of a panel."""
+    return Diagnosis.of(answers(CHECKS_OF_PANELS, tried).values(), "Nothing to do: the level is kept.", code)
 
 
 def judged(tried: Tried, stride: float) -> Diagnosis:

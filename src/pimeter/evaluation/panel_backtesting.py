@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pimeter.coverage import counted, percent
-from pimeter.evaluation.backtest_checks import FRACTION_FITTED, is_near
+from pimeter.evaluation.backtest_checks import (
+    FRACTION_FITTED,
+    ModelCoverage,
+    SeriesCoverage,
+    TriedPanel,
+    is_near,
+    judged_panel,
+)
 from pimeter.evaluation.results import Result
-from pimeter.findings import Diagnosis, Headline
+from pimeter.findings import Headline
 from pimeter.forecast import PanelIntervals
 from pimeter.forecast.long_frames import bound_column
 
@@ -24,8 +31,19 @@ if TYPE_CHECKING:
 
 MAX_CUTOFFS = 12  # that are tried, the newest
 STEP, INSIDE = "__step", "__inside"  # columns for the time being
-MAX_MISS_RATIO = 3.0  # times as many as allowed, of the series with the lowest coverage
 N_WORST, N_SHOWN = 8, 3  # series that the page lists and draws
+
+
+@dataclass(frozen=True)
+class ShownWindow:
+    """The newest whole window of a series; None where a number is not known."""
+
+    series: str
+    time: list[str]
+    prediction: list[float | None]
+    lower: list[float | None]
+    upper: list[float | None]
+    target: list[float | None]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -40,11 +58,11 @@ class PanelBacktest(Result):
         Fraction of targets that were to be covered.
     n_series, n_windows : int
         Series, and windows that intervals were tried on.
-    models : dict
+    models : dict of str to ModelCoverage
         Of each model: coverage, mean width, and coverage by step and over time.
-    worst : list of dict
+    worst : list of SeriesCoverage
         Series with the lowest coverage, of the first model.
-    shown : list of dict
+    shown : list of ShownWindow
         Newest window of some series: forecast, bounds and targets.
     cutoffs : list of str
         Moments at which the windows were made.
@@ -53,9 +71,9 @@ class PanelBacktest(Result):
     confidence_level: float
     n_series: int
     n_windows: int
-    models: dict[str, dict[str, Any]]
-    worst: list[dict[str, Any]]
-    shown: list[dict[str, Any]]
+    models: dict[str, ModelCoverage]
+    worst: list[SeriesCoverage]
+    shown: list[ShownWindow]
     cutoffs: list[str]
 
     def _table(self) -> Columns:
@@ -63,7 +81,7 @@ class PanelBacktest(Result):
         rows = [
             (model, step + 1, coverage)
             for model, found in self.models.items()
-            for step, coverage in enumerate(found["by_step"])
+            for step, coverage in enumerate(found.by_step)
         ]
         names, steps, coverages = zip(*rows, strict=True)
         return {
@@ -132,12 +150,12 @@ def panel_backtest(frame: pl.DataFrame, intervals: PanelIntervals) -> PanelBackt
         low, high = bound_column(model, "lo", level), bound_column(model, "hi", level)
         inside = (pl.col(low) <= pl.col(target)) & (pl.col(target) <= pl.col(high))
         tried_rows = found.filter(pl.col(model).is_not_null()).with_columns(**{INSIDE: inside.cast(pl.Float64)})
-        models[model] = {
-            "coverage": _mean(tried_rows[INSIDE]),
-            "width": _mean(tried_rows[high] - tried_rows[low]),
-            "by_step": _by(tried_rows, found, STEP),
-            "over_time": _by(tried_rows, found, cutoff),
-        }
+        models[model] = ModelCoverage(
+            coverage=_mean(tried_rows[INSIDE]),
+            width=_mean(tried_rows[high] - tried_rows[low]),
+            by_step=_by(tried_rows, found, STEP),
+            over_time=_by(tried_rows, found, cutoff),
+        )
     return _result(own, found, models, level, [str(one) for one in found[cutoff].unique().sort()])
 
 
@@ -155,7 +173,7 @@ def _by(rows: pl.DataFrame, found: pl.DataFrame, column: str) -> list[float | No
 
 
 def _result(
-    own: PanelIntervals, found: pl.DataFrame, models: dict[str, dict[str, Any]], level: float, cutoffs: Sequence[str]
+    own: PanelIntervals, found: pl.DataFrame, models: dict[str, ModelCoverage], level: float, cutoffs: Sequence[str]
 ) -> PanelBacktest:
     """The answer in words and numbers."""
     import polars as pl
@@ -171,35 +189,36 @@ def _result(
         .sort("coverage", series)
     )
     worst = [
-        {"series": str(row[series]), "coverage": row["coverage"], "n": row["n"], "width": row["width"]}
+        SeriesCoverage(str(row[series]), row["coverage"], row["n"], row["width"])
         for row in by_series.head(N_WORST).iter_rows(named=True)
     ]
-    shown: list[dict[str, Any]] = []
+    shown: list[ShownWindow] = []
     n_steps = pl.len().over(series, own.cutoff_col)
     longest = found.filter(n_steps == n_steps.max().over(series))
     newest = longest.filter(pl.col(own.cutoff_col) == pl.col(own.cutoff_col).max().over(series))
     names = newest[series].cast(pl.String).unique(maintain_order=True).to_list()
-    for one in [worst[0]["series"], *names][: N_SHOWN + 1]:
+    for one in [worst[0].series, *names][: N_SHOWN + 1]:
         rows = newest.filter(pl.col(series).cast(pl.String) == one).sort(time)
-        if len(rows) and all(one != held["series"] for held in shown):
+        if len(rows) and all(one != held.series for held in shown):
             columns = {"prediction": main, "lower": low, "upper": high, "target": target}
             values = {key: rows[column].cast(pl.Float64).fill_nan(None).to_list() for key, column in columns.items()}
-            shown.append({"series": one, "time": [str(at) for at in rows[time]], **values})
+            shown.append(ShownWindow(one, [str(at) for at in rows[time]], **values))
     n_windows = found.select(series, own.cutoff_col).n_unique()
-    coverage = models[main]["coverage"]
+    coverage = models[main].coverage
     is_kept = is_near(coverage, level)
-    covered = ", ".join(f"{model} {percent(one['coverage'], 3)}" for model, one in models.items())
+    covered = ", ".join(f"{model} {percent(one.coverage, 3)}" for model, one in models.items())
     claim = f"{percent(level)} intervals around {main} covered {percent(coverage, 3)} of targets."
     if not is_kept:
         claim = f"Do not trust these intervals yet: at {percent(level)} they covered {percent(coverage, 3)} of targets."
     evidence = (
         f"Fitted to what was known by then, tried on {counted(n_windows, 'newer window')} of "
-        f"{by_series.height:,} series: {covered}. Lowest coverage of a series: {percent(worst[0]['coverage'], 3)} "
-        f"({worst[0]['series']}, {counted(worst[0]['n'], 'target')})."
+        f"{by_series.height:,} series: {covered}. Lowest coverage of a series: {percent(worst[0].coverage, 3)} "
+        f"({worst[0].series}, {counted(worst[0].n, 'target')})."
     )
+    tried = TriedPanel(level, models, worst[0], n_windows, own.season_length is not None)
     return PanelBacktest(
         headline=Headline(claim, evidence),
-        diagnosis=Diagnosis.of((), _advice(own, models, level, worst[0]), _code(own, level)),
+        diagnosis=judged_panel(tried, _code(own, level)),
         confidence_level=level,
         n_series=by_series.height,
         n_windows=n_windows,
@@ -208,21 +227,6 @@ def _result(
         shown=shown,
         cutoffs=list(cutoffs),
     )
-
-
-def _advice(own: PanelIntervals, models: dict[str, dict[str, Any]], level: float, worst: dict[str, Any]) -> str:
-    """What to do about models whose level is not kept, and about a series that is missed far too often."""
-    failing = [model for model, one in models.items() if not is_near(one["coverage"], level)]
-    if not failing and 1.0 - worst["coverage"] <= MAX_MISS_RATIO * (1.0 - level):
-        return "Nothing to do: the level is kept."
-    if not failing:
-        missed = percent(1.0 - worst["coverage"], 3)
-        return f"Nothing to do for all series together. Look at {worst['series']}: {missed} of its targets were missed."
-    season = "" if own.season_length else " If a pattern repeats, say after how many steps: season_length, or --season."
-    if failing[0] != own.models_[0]:
-        named = ", ".join(failing)
-        return f"Nothing to do around {own.models_[0]}; around {named} the level is not kept.{season}"
-    return f"Look at the series with the lowest coverage first.{season}"
 
 
 def _code(own: PanelIntervals, level: float) -> str:
