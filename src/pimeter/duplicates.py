@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import pdtr
 
 from pimeter.arrays import is_new, numbers_of, some_rows
+from pimeter.frames import refuse_other_order
 from pimeter.row_hashes import bits_of_bytes, compared_columns, hashes, value_bits
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def duplicate_groups(X: object, y: ArrayLike | None = None) -> Index:
     >>> duplicate_groups(X, [7, 8, 7, 9])
     array([0, 1, 0, 2])
     """
+    refuse_other_order("X", X, "y", y)
     _, first, codes = np.unique(hashes(compared_columns(X, y)), return_index=True, return_inverse=True)
     place = np.empty(len(first), np.intp)
     place[np.argsort(first)] = np.arange(len(first))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pimeter.arrays import real_array
+from pimeter.frames import refuse_other_order
 from pimeter.validation import check_finite, first_index, not_empty
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ def horizon_errors(y_true: ArrayLike, y_pred: ArrayLike) -> Floats:
 
 def signed_errors(y_true: ArrayLike, y_pred: ArrayLike) -> Floats:
     """Validate both arrays and subtract them in their common float width."""
+    refuse_other_order("y_true", y_true, "y_pred", y_pred)
     target, prediction = finite_floats("y_true", y_true), finite_floats("y_pred", y_pred)
     if target.shape != prediction.shape:
         msg = (

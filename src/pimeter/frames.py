@@ -5,6 +5,7 @@ narwhals is imported where there are frames: arrays do without it, and it takes 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ import numpy as np
 from pimeter.arrays import as_frame, is_sparse
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import narwhals as nw
     from numpy.typing import NDArray
 
@@ -91,6 +94,25 @@ def refuse_other_order(name: str, first: object, other_name: str, other: object)
             f"{other_name}.loc[{name}.index], or, if positions are right, {other_name}.to_numpy()."
         )
         raise ValueError(msg)
+
+
+def refuse_other_orders(given: Mapping[str, object]) -> None:
+    """Refuse arguments with the same labels of rows as the first that has some, in another order.
+
+    Of a mapping, such as intervals by level, each value is looked at.
+    """
+    labelled = [(name, one) for key, value in given.items() for name, one in _labelled(key, value)]
+    for name, one in labelled[1:]:
+        refuse_other_order(*labelled[0], name, one)
+
+
+def _labelled(name: str, given: object) -> Iterator[tuple[str, object]]:
+    """What has an index as pandas' objects have, and how the caller names it."""
+    if hasattr(getattr(given, "index", None), "equals"):
+        yield name, given
+    elif isinstance(given, Mapping):
+        for key, value in given.items():
+            yield from _labelled(f"{name}[{key!r}]", value)
 
 
 def refuse_lazy(X: object) -> None:

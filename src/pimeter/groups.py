@@ -9,6 +9,7 @@ import numpy as np
 from pimeter._kernels.arguments import arguments
 from pimeter._kernels.arrays import grouped_quantiles
 from pimeter.arrays import even_array, has_missing, is_dask, real_array
+from pimeter.frames import refuse_other_order
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -86,6 +87,7 @@ def grouped_quantile(
         found = lazy_groups.quantiles(errors, by, task)
         labels, rows, flat = found.labels, found.rows, found.quantiles
     else:
+        refuse_other_order("errors", errors, "by", by)
         values, groups = real_array("errors", errors), even_array("by", by)
         if values.ndim != 1 or values.shape != groups.shape:
             msg = f"errors and by must be of one shape (m,); got {values.shape} and {groups.shape}."

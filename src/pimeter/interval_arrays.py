@@ -9,6 +9,7 @@ import numpy as np
 
 from pimeter.arrays import as_frame
 from pimeter.bandwidth import safe_factor
+from pimeter.frames import refuse_other_order
 from pimeter.validation import finite_numbers, first_index, known_numbers, levels_array, row_weights
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Aligned:
 
 def aligned(y_true: ArrayLike, y_interval: Table) -> Aligned:
     """Validate both; the targets get a last axis of length 1 where the intervals have levels."""
+    refuse_other_order("y_true", y_true, "y_interval", y_interval)
     target, interval = targets(y_true), interval_numbers(y_interval)
     axis = target.ndim
     fits = interval.ndim in {axis + 1, axis + 2} and interval.shape[:axis] == target.shape and interval.shape[axis] == 2

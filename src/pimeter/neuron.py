@@ -17,6 +17,7 @@ from pimeter.arrays import even_array, is_dask, real_array, unmasked
 from pimeter.clusters import MIN_EXPECTED_MISSES, Units, group_numbers
 from pimeter.constraints import Level
 from pimeter.coverage import ROUNDING, effective_ranks, quantile_ranks, warn_of_coverage
+from pimeter.frames import refuse_other_orders
 from pimeter.quantiles import quantile
 from pimeter.smoothing import MIN_BEYOND, SmoothedSample
 
@@ -156,6 +157,7 @@ class QuantileNeuron(BaseEstimator):
             return self._fit_lazily(errors, sample_weight)
         self._is_single = even_array("errors", errors).ndim == 1
         _refuse_targets(self._is_single, y)
+        refuse_other_orders({"errors": errors, "groups": groups, "sample_weight": sample_weight})
         samples = self._columns(errors, reset=True)
         counts = None if sample_weight is None else _checked_counts(sample_weight, samples)
         if counts is not None:

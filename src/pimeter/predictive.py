@@ -16,7 +16,7 @@ import numpy as np
 
 from pimeter.arrays import as_frame
 from pimeter.coverage import ROUNDING, counted, percent
-from pimeter.frames import named_columns
+from pimeter.frames import named_columns, refuse_other_order
 from pimeter.validation import distinct_levels, finite_numbers, known_numbers, one_level
 
 if TYPE_CHECKING:
@@ -310,6 +310,7 @@ def _from_moments(y_pred: ArrayLike | None, std: ArrayLike) -> Predictive:
     if y_pred is None:
         msg = "std needs the predictions that it is about: give y_pred=."
         raise ValueError(msg)
+    refuse_other_order("y_pred", y_pred, "std", std)
     mean, deviation = finite_numbers("y_pred", y_pred), finite_numbers("std", std)
     if mean.ndim != 1 or deviation.shape != mean.shape:
         msg = (

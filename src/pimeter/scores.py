@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 
+from pimeter.frames import refuse_other_order
 from pimeter.interval_arrays import (
     Multioutput,
     aligned,
@@ -283,6 +284,7 @@ def crps_score(
     >>> crps_score([1.0, 4.0], [2.0, 2.0], 0.5)
     1.5
     """
+    refuse_other_order("y_true", y_true, "quantiles", quantiles)
     target, predicted = targets(y_true), finite_numbers("quantiles", quantiles)
     level = distinct_levels("levels", levels)
     if np.ndim(levels) == 0:

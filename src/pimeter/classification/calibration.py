@@ -17,6 +17,7 @@ from pimeter.arrays import real_array
 from pimeter.classification.consistency import consistency
 from pimeter.classification.platt import log_odds, platt_lines
 from pimeter.coverage import proportion_bounds
+from pimeter.frames import refuse_other_order
 from pimeter.validation import integer, one_level, scores_between_0_and_1
 
 if TYPE_CHECKING:
@@ -302,6 +303,7 @@ def _score(given: ArrayLike, name: str) -> Array:
 @np.errstate(invalid="ignore")  # scikit-learn adds up infinities to find them
 def _pair(y: ArrayLike, score: ArrayLike, y_name: str, score_name: str) -> tuple[Array, Flags]:
     """Scores, and labels as truth values."""
+    refuse_other_order(y_name, y, score_name, score)
     scores = _score(score, score_name)
     label: Array = check_array(real_array(y_name, y), ensure_2d=False, dtype=np.float64, input_name=y_name)
     check_consistent_length(scores, label)

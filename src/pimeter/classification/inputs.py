@@ -14,6 +14,7 @@ from pimeter.arrays import even_array, is_missing, real_array
 from pimeter.classification.rates import ALSO_CALLED, METRICS, Metric
 from pimeter.classification.score_metrics import SCORE_METRICS
 from pimeter.coverage import counted
+from pimeter.frames import refuse_other_orders
 from pimeter.validation import scores_between_0_and_1
 
 if TYPE_CHECKING:
@@ -181,6 +182,7 @@ def calibration_rows(given: tuple[ArrayLike, ArrayLike]) -> LabelledScores:
     except (TypeError, ValueError) as wrong:
         msg = "calibration must be a pair (y, score) of the rows that the calibrator was fitted on."
         raise ValueError(msg) from wrong
+    refuse_other_orders({"calibration[0]": y, "calibration[1]": score})
     scores = class_scores("calibration score", score)
     return LabelledScores(refuse_missing("calibration y", class_labels("calibration y", y, len(scores))), scores)
 

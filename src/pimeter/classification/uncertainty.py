@@ -36,6 +36,7 @@ from pimeter.classification.unlabelled import (
     prediction_powered,
 )
 from pimeter.clusters import Units, group_numbers
+from pimeter.frames import refuse_other_orders
 from pimeter.validation import integer, one_level, row_weights
 
 if TYPE_CHECKING:
@@ -170,6 +171,7 @@ def classification_uncertainty(
     >>> found.value["youden"].round(3)
     array([0.51 , 0.496])
     """
+    refuse_other_orders({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight, "groups": groups})
     level = one_level("confidence_level", confidence_level)
     if method not in METHODS:
         msg = f"method must be one of {', '.join(METHODS)}; got {method!r}."

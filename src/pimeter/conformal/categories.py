@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import _num_samples
 
 from pimeter.arrays import as_frame, coded, even_array, label_list
-from pimeter.frames import column_of
+from pimeter.frames import column_of, refuse_other_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -112,6 +112,7 @@ def category_labels(X: FeatureTable, by: ArrayLike | None, own: Any, name: str) 
         raise ValueError(msg)
     if by is None and own is None:
         return None
+    refuse_other_order("X", X, "by", by)
     labels = even_array("by", by if by is not None else own(X) if callable(own) else column_of(X, own))
     if labels.shape != (_num_samples(X),):
         given = f"got shape {labels.shape}"
@@ -132,6 +133,7 @@ def group_labels(X: FeatureTable, by: ArrayLike | None, own: Any) -> NDArray[Any
         return _own_labels(X, own, n)
     if by is None:
         return None
+    refuse_other_order("X", X, "by", by)
     frame = as_frame(by)
     labels = even_array("by", by if frame is None else _side_by_side([one.to_numpy() for one in frame.iter_columns()]))
     if labels.ndim != 2:

@@ -23,7 +23,7 @@ from pimeter.conformal.model import for_the_model, metadata_router, trained
 from pimeter.conformal.quantile import Calibrated
 from pimeter.coverage import counted, warn_of_coverage
 from pimeter.duplicates import are_copies, copies
-from pimeter.frames import column_names, refuse_lazy
+from pimeter.frames import column_names, refuse_lazy, refuse_other_orders
 from pimeter.prediction import columns_named
 from pimeter.row_hashes import row_keys
 
@@ -169,6 +169,7 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         """Train and calibrate on one split or in folds."""
         self._settings = self._settings_now()
         target = self._targets(X, y)
+        refuse_other_orders({"X": X, "y": y, "by": by, "groups": groups, **fit_params})
         X = self._first_table(X)
         if len(target) < 2:
             msg = "n_samples=1: training and calibrating need at least 2 rows. Call calibrate on a trained model."
@@ -209,6 +210,7 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         """Calibrate the model at hand."""
         self._settings, model = self._settings_now(), self._model_to_calibrate()
         target = self._targets(X, y)
+        refuse_other_orders({"X": X, "y": y, "by": by, "groups": groups})
         X = self._same_table(X) if self._has_own_model() else self._first_table(X)
         categories = self._categories_of(X, by)
         self._remember_targets(X, target, model)

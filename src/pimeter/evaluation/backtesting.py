@@ -16,6 +16,7 @@ from pimeter.evaluation.backtest_checks import FRACTION_FITTED, Cone, Tried, jud
 from pimeter.evaluation.results import Result
 from pimeter.forecast import ForecastIntervals
 from pimeter.forecast.window_arrays import ONE_PATH, windows_until_known
+from pimeter.frames import refuse_other_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -201,6 +202,7 @@ def backtest(
 
 def _checked(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array]:
     """Targets and forecasts of the same windows and steps, without infinities."""
+    refuse_other_order("y_true", y_true, "y_pred", y_pred)
     true, predicted = (real_array(*given).astype(np.float64) for given in (("y_true", y_true), ("y_pred", y_pred)))
     if true.ndim != 2 or true.shape != predicted.shape:
         shapes = f"got {true.shape} and {predicted.shape}"

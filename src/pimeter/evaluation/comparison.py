@@ -19,7 +19,7 @@ from pimeter.evaluation.paired import Compared
 from pimeter.evaluation.results import Result
 from pimeter.evaluation.verdict import KINDS, ComparedScore, Contrast, Place, choice, claim, findings
 from pimeter.findings import Diagnosis, Headline
-from pimeter.frames import refuse_other_order
+from pimeter.frames import refuse_other_orders
 from pimeter.validation import one_level
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def compare(
     if target.ndim != 1 or len(target) < MIN_ROWS_TO_COMPARE:
         msg = f"y_true must have shape (m,) with at least {MIN_ROWS_TO_COMPARE} rows; got {target.shape}."
         raise ValueError(msg)
-    _refuse_other_orders(y_true, models)
+    refuse_other_orders({"y_true": y_true, "models": models, "X": X, "by": by, "time": time})
     losses = losses_of(target, models, level)
     known = given(X, by, len(target), some_rows(len(target), MAX_ROWS_FOR_FEATURES))
     order = None if time is None else np.argsort(moment_numbers(time, len(target)), kind="stable")
@@ -202,13 +202,6 @@ def _names(models: Mapping[str, Any]) -> tuple[str, ...]:
         msg = "models must be a dict of two models or more: {'name': predictions, 'other': predictions}."
         raise ValueError(msg)
     return tuple(map(str, models))
-
-
-def _refuse_other_orders(y_true: object, models: Mapping[str, Any]) -> None:
-    """Refuse what has the labels of the targets in another order."""
-    for name, predicted in models.items():
-        for one in predicted.values() if isinstance(predicted, Mapping) else [predicted]:
-            refuse_other_order("y_true", y_true, f"models[{name!r}]", one)
 
 
 def _compared(name: str, rows: NDArray[Any], target: NDArray[Any], order: Index | None) -> Compared:

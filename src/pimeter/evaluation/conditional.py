@@ -15,6 +15,7 @@ from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, exact_range
 from pimeter.evaluation.diagnosis.subgroup_search import WorstSubgroup, found_subgroup
 from pimeter.evaluation.measurement import Score
 from pimeter.evaluation.ranges import CONFIDENCE
+from pimeter.frames import refuse_other_orders
 from pimeter.interval_arrays import aligned
 from pimeter.validation import one_level
 
@@ -92,7 +93,7 @@ def worst_slab_coverage_score(
     (0.9, 0.78)
     """
     fraction = one_level("min_fraction", min_fraction)
-    is_inside = _inside(y_true, y_interval)
+    is_inside = _inside(X, y_true, y_interval)
     slab = worst_slab(_given_columns(X, len(is_inside)), is_inside[some_rows(len(is_inside), MAX_ROWS)], fraction)
     return slab.inside / slab.rows if slab.rows else math.nan
 
@@ -147,7 +148,7 @@ def excess_risk_score(X: FeatureTable, y_true: ArrayLike, y_interval: ArrayLike,
     (0.0056, -0.0002)
     """
     level = one_level("confidence_level", confidence_level)
-    is_inside = _inside(y_true, y_interval)
+    is_inside = _inside(X, y_true, y_interval)
     return float(
         excess_risks(_given_columns(X, len(is_inside)), is_inside[some_rows(len(is_inside), MAX_ROWS)], level).mean()
     )
@@ -197,12 +198,13 @@ def worst_subgroup(X: FeatureTable, y_true: ArrayLike, y_interval: ArrayLike) ->
     >>> round(found.p_value, 4)
     0.0034
     """
-    is_inside = _inside(y_true, y_interval)
+    is_inside = _inside(X, y_true, y_interval)
     return found_subgroup(_given_columns(X, len(is_inside)), is_inside[some_rows(len(is_inside), MAX_ROWS)])
 
 
-def _inside(y_true: ArrayLike, y_interval: ArrayLike) -> Flags:
+def _inside(X: FeatureTable, y_true: ArrayLike, y_interval: ArrayLike) -> Flags:
     """Which targets are inside their interval."""
+    refuse_other_orders({"X": X, "y_true": y_true, "y_interval": y_interval})
     rows = aligned(y_true, y_interval)
     if rows.outputs or rows.n_levels is not None:
         msg = (

@@ -31,6 +31,7 @@ from pimeter.evaluation.diagnosis.width import shown_divisions
 from pimeter.evaluation.lazy_rows import LazyRows
 from pimeter.evaluation.measurement import Measurement, Sample, Score
 from pimeter.evaluation.ranges import MarginRanges, median_range
+from pimeter.frames import refuse_other_orders
 from pimeter.moments import Middle, Range
 from pimeter.validation import one_level
 
@@ -193,6 +194,7 @@ def measure(
     keywords = {"intervals": intervals, "quantiles": quantiles, "levels": levels, "std": std, "samples": samples}
     is_probabilistic = any(one is not None for one in keywords.values())
     known: dict[str, Any] = {"X": X, "by": by, "groups": groups, "time": time, "confidence_level": confidence_level}
+    refuse_other_orders({"y_true": y_true, "y_pred": y_pred, **keywords, **known})
     if is_probabilistic:
         from pimeter.evaluation.probabilistic import measured_predictions
 

@@ -25,7 +25,6 @@ from pimeter.evaluation.ranges import CONFIDENCE
 from pimeter.evaluation.results import Result
 from pimeter.evaluation.wide_intervals import WideIntervals, widest
 from pimeter.findings import Headline
-from pimeter.frames import refuse_other_order
 from pimeter.predictive import predictive
 from pimeter.validation import finite_numbers, one_level
 
@@ -146,8 +145,6 @@ def measured_predictions(
     confidence_level: float | None,
 ) -> IntervalMeasurement:
     """Measure what a probabilistic model said of rows, given by the keywords of `predictive`."""
-    for name, one in keywords.items():
-        refuse_other_order("y_true", y_true, name, one)
     target = finite_numbers("y_true", y_true)
     if target.ndim != 1:
         msg = f"y_true must have shape (m,); got {target.shape}. Measure each output by itself."

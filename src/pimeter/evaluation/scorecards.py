@@ -21,6 +21,7 @@ from pimeter.evaluation.classifier_evidence import Category, ClassifierEvidence,
 from pimeter.evaluation.diagnosis.columns import labels_of
 from pimeter.evaluation.results import Result
 from pimeter.findings import Headline
+from pimeter.frames import refuse_other_orders
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -191,6 +192,7 @@ def scorecard(
     >>> found.diagnosis["calibration"].sentence
     'Nothing speaks against it: none of 10 bins contradicts the score.'
     """
+    refuse_other_orders({"y_true": y_true, "y_score": y_score, "by": by})
     score = _one_score(y_score)
     labels = None if y_true is None else class_labels("y_true", y_true, len(score))
     found = classification_uncertainty(

@@ -16,6 +16,7 @@ from pimeter.forecast.memory import forecast_columns
 from pimeter.forecast.paths import ConePaths
 from pimeter.forecast.steps import coverage_ranges, warn_of_few
 from pimeter.forecast.window_arrays import finite_forecasts
+from pimeter.frames import refuse_other_orders
 from pimeter.online import LEARNING_RATES
 from pimeter.validation import one_or_more_levels
 
@@ -192,6 +193,7 @@ class ForecastIntervals(ConePaths):
         CoverageWarning
             If errors depend on each other so much that there are effectively fewer than the level takes.
         """
+        refuse_other_orders({"y_true": y_true, "y_pred": y_pred, "features": features})
         draft = self._draft()
         draft._fit(y_true, y_pred, stride, features)
         level, n_series = draft._level, draft._shape[0]
@@ -229,6 +231,7 @@ class ForecastIntervals(ConePaths):
             Itself; as it was before if anything is wrong with the input.
         """
         check_is_fitted(self)
+        refuse_other_orders({"y_true": y_true, "y_pred": y_pred, "features": features})
         errors = self._checked_errors(y_true, y_pred)
         rows, table = forecast_columns(y_pred, errors), self._features(features, errors.shape[-1])
         self._newest = self._newest.forgotten()
@@ -255,6 +258,7 @@ class ForecastIntervals(ConePaths):
             Lower and upper bounds; the cone then knows what is known when the next window is made.
         """
         check_is_fitted(self)
+        refuse_other_orders({"y_true": y_true, "y_pred": y_pred, "features": features})
         errors = self._checked_errors(y_true, y_pred)
         forecast = finite_forecasts(y_pred, *self._shape)
         table, every = self._features(features, errors.shape[-1]), forecast_columns(forecast, errors)
@@ -287,6 +291,7 @@ class ForecastIntervals(ConePaths):
             Lower and upper bounds.
         """
         check_is_fitted(self)
+        refuse_other_orders({"y_pred": y_pred, "features": features})
         forecast = finite_forecasts(y_pred, *self._shape)
         asked = self._level if confidence_level is None else confidence_level
         levels = one_or_more_levels("confidence_level", asked)

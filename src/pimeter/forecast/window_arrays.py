@@ -9,6 +9,7 @@ import numpy as np
 
 from pimeter.arrays import real_array
 from pimeter.coverage import ROUNDING
+from pimeter.frames import refuse_other_order
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -29,6 +30,7 @@ class WindowErrors(NamedTuple):
 
 def window_errors(y_true: ArrayLike, y_pred: ArrayLike) -> WindowErrors:
     """Targets less forecasts, of windows that were checked."""
+    refuse_other_order("y_true", y_true, "y_pred", y_pred)
     target, forecast = real_array("y_true", y_true), real_array("y_pred", y_pred)
     if target.ndim not in {2, 3} or target.shape != forecast.shape or target.size == 0:
         msg = (

@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from pimeter.frames import refuse_other_orders
 from pimeter.monitoring.evidence import Evidence
 from pimeter.monitoring.rows import id_list, interval_lists, target_list
 from pimeter.monitoring.sequence import coverage_estimate
@@ -210,6 +211,8 @@ class CoverageMonitor:
             Itself; as it was before if anything is wrong with the rows.
         """
         targets = target_list(y_true)
+        if len(targets) > 1:
+            refuse_other_orders({"y_true": y_true, "intervals": intervals, "by": by})
         given = interval_lists(intervals, by, len(targets))
         self._stream = self._begun(given.labels, has_labels=by is not None)
         for target, lower, upper, label in zip(targets, given.lower, given.upper, given.labels, strict=True):
@@ -237,6 +240,7 @@ class CoverageMonitor:
             Itself; as it was before if anything is wrong with the rows.
         """
         names = id_list(ids)
+        refuse_other_orders({"ids": ids, "intervals": intervals, "by": by})
         given = interval_lists(intervals, by, len(names))
         stream = self._begun(given.labels, has_labels=by is not None)
         self._waiting().expect(names, given, time)
@@ -262,6 +266,7 @@ class CoverageMonitor:
         CoverageMonitor
             Itself; as it was before if a target has come before, or nobody waits for it.
         """
+        refuse_other_orders({"ids": ids, "y_true": y_true})
         names, targets = id_list(ids), target_list(y_true)
         if len(names) != len(targets):
             msg = f"y_true must hold one target for each of the {len(names)} ids; got {len(targets)}."
@@ -295,6 +300,7 @@ class CoverageMonitor:
         """
         from pimeter.monitoring.recalibration import recalibrated
 
+        refuse_other_orders({"X": X, "y": y})
         found = recalibrated(self._stream, self._recalibration, model, X, y)
         self._recalibration = found
         self._renew(found.n_rows)

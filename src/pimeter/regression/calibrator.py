@@ -21,6 +21,7 @@ from pimeter.conformal.scores import TAILS
 from pimeter.constraints import Level
 from pimeter.coverage import ROUNDING, warn_of_coverage
 from pimeter.duplicates import UNPROVEN, are_copies, copies
+from pimeter.frames import refuse_other_orders
 from pimeter.predictive import Predictive, predictive
 from pimeter.regression.bands import Additive, Blended, Distributional, Multiplicative, Normalised
 from pimeter.row_hashes import row_keys
@@ -191,6 +192,8 @@ class IntervalCalibrator(Replaceable, Calibrated, BaseEstimator):
         """
         draft = self._draft()
         draft._validate_params()
+        said = {"intervals": intervals, "quantiles": quantiles, "y_pred": y_pred, "std": std, "samples": samples}
+        refuse_other_orders({"y_true": y_true, **said, "groups": groups})
         y = finite_numbers("y_true", y_true)
         if y.ndim != 1:
             msg = f"y_true must have shape (m,), one target for each row; got {y.shape}. Calibrate outputs one by one."

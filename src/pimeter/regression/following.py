@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pimeter.arrays import real_array
 from pimeter.clusters import moment_numbers
+from pimeter.frames import refuse_other_orders
 from pimeter.online import OnlineNeuron
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class OnlineIntervals(BaseEstimator):
         if self.intervals.tails not in FOLLOWED_TAILS:
             msg = f'tails="{self.intervals.tails}" cannot be followed; calibrate with tails="symmetric" or "equal".'
             raise ValueError(msg)
+        refuse_other_orders({"X": X, "y": y, "by": by, "time": time})
         middle, half = self._shape(X, by)
         scores = (self._targets(y, len(middle)) - middle) / half
         if time is not None:
@@ -122,6 +124,7 @@ class OnlineIntervals(BaseEstimator):
             Lower and upper bounds, as `predict_interval` would have given them row by row.
         """
         check_is_fitted(self)
+        refuse_other_orders({"X": X, "y": y, "by": by})
         middle, half = self._shape(X, by)
         scores = (self._targets(y, len(middle)) - middle) / half
         bounds = np.empty((len(middle), 2))

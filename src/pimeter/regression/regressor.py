@@ -13,6 +13,7 @@ from pimeter.conformal.estimator import check_calibrated, is_trainable
 from pimeter.conformal.guarantee import GUARANTEES, GuaranteeKind
 from pimeter.conformal.scores import TAILS
 from pimeter.constraints import Level
+from pimeter.frames import refuse_other_orders
 from pimeter.regression.answers import IntervalAnswers
 from pimeter.regression.frames import interval_frame
 from pimeter.regression.shift import ShiftWeights, effective_size, importance_weights
@@ -270,6 +271,7 @@ class IntervalRegressor(RegressorMixin, IntervalAnswers):
             Itself; as it was before if anything is wrong with the input.
         """
         draft = self._draft()
+        refuse_other_orders({"X": X, "y": y, "importance_weight": importance_weight})
         weights = importance_weights(importance_weight, X)
         draft._calibrate(X, y, by, groups, weights, effective_size(importance_weight))
         return self._become(draft)

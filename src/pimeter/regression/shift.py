@@ -16,6 +16,7 @@ from sklearn.preprocessing import FunctionTransformer, RobustScaler, SplineTrans
 from sklearn.utils.validation import _num_samples
 
 from pimeter.arrays import as_frame, even_array
+from pimeter.frames import refuse_other_order
 from pimeter.regression.features import Features, is_table
 from pimeter.validation import row_weights
 
@@ -213,6 +214,7 @@ def importance_weights(
                 f"has {_num_samples(X)} rows. Call shift_weights with the rows of X{part}."
             )
             raise ValueError(msg)
+    refuse_other_order("X", X, "importance_weight", importance_weight)
     # Among new rows none needs another one, so all may weigh 0.
     weights = row_weights("importance_weight", importance_weight, _num_samples(X), may_all_be_zero=are_new)
     if ((weights > LARGEST_WEIGHT) | ((weights < 1.0 / LARGEST_WEIGHT) & (weights > 0.0))).any():

@@ -22,7 +22,7 @@ from pimeter.conformal.quantile import ScoreQuantile
 from pimeter.conformal.scores import TAILS
 from pimeter.coverage import warn_of_coverage
 from pimeter.duplicates import UNPROVEN
-from pimeter.frames import check_pair, column_values
+from pimeter.frames import check_pair, column_values, refuse_other_orders
 from pimeter.progress import FollowedFit, results_of
 from pimeter.regression.auto import AutoWidth
 from pimeter.regression.cqr import QuantileWidth
@@ -218,6 +218,7 @@ class TrainedIntervals(FollowedFit, ConformalEstimator):
             msg = "width, tails or joint were changed after calibration, and update learns no width; call calibrate."
             raise ValueError(msg)
         target = self._targets(X, y)
+        refuse_other_orders({"X": X, "y": y, "by": by, "importance_weight": importance_weight})
         X = self._same_table(X)
         if (None if target.ndim == 1 else target.shape[1]) != self._n_outputs:
             msg = f"y has shape {target.shape}; expected as many outputs as in calibration."

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pimeter.constraints import Level
 from pimeter.coverage import warn_of_coverage
+from pimeter.frames import refuse_other_orders
 from pimeter.risk.choices import Choice, apart, loss_choice, rate_choice
 from pimeter.risk.inputs import (
     beyond,
@@ -196,6 +197,7 @@ class RiskController(BaseEstimator):
             Itself.
         """
         self._validate_params()
+        refuse_other_orders({"y_true": y_true, "score": score})
         metric, delta = self.metric, None if self.guarantee == "marginal" else 1.0 - self.confidence_level
         if isinstance(metric, tuple | list):
             return self._fit_triage(y_true, score)
