@@ -297,6 +297,14 @@ class TestNothingCanBeGuaranteed:
         enough = math.ceil(few.rows_needed_)
         assert RiskController("precision", 0.9).fit(np.ones(enough), np.arange(enough)).answered_ == 1.0
 
+    def test_no_number_of_rows_is_named_that_nobody_can_bring(self):
+        """Nine rows without an error are, by half an error more, at 95 % but for rounding."""
+        said = r"with these 20 rows: more than 1,000,000 rows like these would be needed; it takes a better"
+        with pytest.warns(CoverageWarning, match=said):
+            RiskController("precision", 0.95).fit(np.arange(20) > 10, np.arange(20.0))
+        with pytest.warns(CoverageWarning, match=r"mean shortfall .* more than 1,000,000 rows like these"):
+            RiskController("shortfall", 1e-8, y_max=1.0).fit(np.zeros(20), np.zeros(20))
+
     @pytest.mark.parametrize("metric", ["precision", "recall"])
     @pytest.mark.parametrize("n", [1, 4, 45, 99])
     def test_rows_without_an_error_are_too_few_and_not_too_bad(self, metric, n):

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from pimeter.risk.testing import Candidates
 
 
+MANY_ROWS, MANY_TIMES_THE_ROWS = 1_000_000, 1000  # beyond both nobody is told to bring more rows
+
+
 class Choice(NamedTuple):
     """A threshold, with what is known of it."""
 
@@ -62,7 +65,7 @@ def _no_rate(name: str, rate: Rate, found: Candidates, n: int, risk: float, delt
         needed, because = math.inf, f"none of them is {rate.among}"
     else:
         needed = (1.0 / risk - 1.0) * n / rows if delta is None else rows_that_would_do(found, n, risk, delta)
-        because = f"about {rounded_up(max(needed, n + 1.0))} rows like these would do"
+        because = _more_rows(needed, n)
         if math.isinf(needed):
             because = "at each threshold they have more errors than that; it takes a better model, or another level"
         elif needed <= n:
@@ -115,11 +118,19 @@ def _no_loss(name: str, losses: RowLosses, level: float, delta: float | None) ->
     needed = math.inf
     if mean < risk:
         needed = (1.0 - risk) / (risk - mean) if delta is None else rows_to_bet(found, risk, delta)
-    because = f"about {rounded_up(max(needed, n + 1.0))} rows like these would do"
+    because = _more_rows(needed, n)
     if math.isinf(needed):
         because = "even at the first of the thresholds they lose more; it takes a better model, or another level"
     reason = f"A mean {name} of {level:g} cannot be guaranteed with these {counted(n, 'row')}: {because}."
     return Choice(losses.safest, losses.safest, math.nan, reason, needed)
+
+
+def _more_rows(needed: float, n: int) -> str:
+    """How many rows like these would do, or that no number worth naming would."""
+    most = max(MANY_ROWS, MANY_TIMES_THE_ROWS * n)
+    if needed > most:
+        return f"more than {most:,} rows like these would be needed; it takes a better model, or another level"
+    return f"about {rounded_up(max(needed, n + 1.0))} rows like these would do"
 
 
 def apart(low: Choice, high: Choice, score: Array) -> tuple[Choice, Choice]:
