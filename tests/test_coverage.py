@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -24,6 +25,7 @@ from pimeter.conformal.guarantee import (
 from pimeter.coverage import binomial_cdf, percent, percent_range, quantile_ranks, rounded
 from pimeter.report.classifier import figure
 from pimeter.report.cone import _percent
+from pimeter.validation import levels_array
 
 LEVELS = pytest.mark.parametrize("p", [0.01, 0.05, 0.3, 0.5, 0.9, 0.95, 0.999])
 
@@ -334,13 +336,34 @@ def test_rows_needed_are_enough_however_few():
             assert rows_needed(p, within) == np.flatnonzero(np.append(True, away > within))[-1] + 1
 
 
-@pytest.mark.parametrize("value", [0.0, 1.0, -0.1, 95])
-def test_rows_needed_says_what_is_wrong(value):
+@pytest.mark.parametrize(
+    ("value", "cure"),
+    [
+        (0.0, ""),
+        (1.0, ""),
+        (-0.1, ""),
+        ("0.9", ""),
+        (True, ""),
+        (None, ""),
+        (250, ""),
+        (95, " For per cent divide by 100."),
+        ([0.8, 0.9], " One level is taken here, not a list."),
+    ],
+)
+def test_rows_needed_says_what_is_wrong(value, cure):
     for name, arguments in (("confidence_level", (value, 0.1)), ("within", (0.9, value))):
         with pytest.raises(
-            ValueError, match=rf"^{name} must lie between 0 and 1; got {value}. For per cent divide by 100.$"
+            ValueError, match=rf"^{name} must lie between 0 and 1; got {re.escape(repr(value))}.{cure}$"
         ):
             rows_needed(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("levels", "cure"), [([80, 95], " For per cent divide by 100."), ([0.5, 1.0], ""), ([-5, 95], ""), ([0.0], "")]
+)
+def test_only_levels_in_per_cent_are_to_be_divided(levels, cure):
+    with pytest.raises(ValueError, match=rf"^levels must lie between 0 and 1; got {re.escape(repr(levels))}.{cure}$"):
+        levels_array("levels", levels)
 
 
 def test_nothing_is_known_between_two_bounds_of_one_error_and_nothing_needed_if_all_will_do():

@@ -724,3 +724,11 @@ def test_repr():
     assert (
         repr(pm.CoverageMonitor(0.9, n_calibration=100)) == "CoverageMonitor(confidence_level=0.9, n_calibration=100)"
     )
+
+
+@pytest.mark.parametrize("watch", ["miss", "misses"])
+def test_a_single_string_is_not_taken_for_its_letters(watch):
+    with pytest.raises(
+        TypeError, match=rf"^watch must be a list of names, of 'misses', .*; got the string '{watch}'\.$"
+    ):
+        pm.CoverageMonitor(0.9, watch=watch)

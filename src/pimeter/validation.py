@@ -26,10 +26,22 @@ def first_index(mask: Flags) -> str:
     return ", ".join(str(i) for i in np.argwhere(mask)[0])
 
 
+def per_cent_hint(given: object) -> str:
+    """What to do with a level that seems to be given in per cent; empty for all else."""
+    try:
+        values = np.atleast_1d(np.asarray(given))
+    except ValueError:  # rows of several lengths
+        return ""
+    is_meant = values.dtype.kind in "fiu" and values.size and values.min() >= 0.0 and 1.0 < values.max() <= 100.0
+    return " For per cent divide by 100." if is_meant else ""
+
+
 def one_level(name: str, value: float) -> float:
     """A number between 0 and 1, both excluded."""
     if isinstance(value, bool) or not (isinstance(value, Real) and 0.0 < value < 1.0):
-        msg = f"{name} must lie between 0 and 1; got {value!r}. For per cent divide by 100."
+        is_list = hasattr(value, "__len__") and not isinstance(value, str)
+        hint = " One level is taken here, not a list." if is_list else per_cent_hint(value)
+        msg = f"{name} must lie between 0 and 1; got {value!r}.{hint}"
         raise ValueError(msg)
     return float(value)
 
@@ -38,7 +50,7 @@ def levels_array(name: str, given: ArrayLike) -> Array:
     """Levels between 0 and 1, both excluded, in the shape in which they are given."""
     levels: Array = real_array(name, given).astype(np.float64)
     if not ((levels > 0.0) & (levels < 1.0)).all():
-        msg = f"{name} must lie between 0 and 1; got {given!r}. For per cent divide by 100."
+        msg = f"{name} must lie between 0 and 1; got {given!r}.{per_cent_hint(given)}"
         raise ValueError(msg)
     return levels
 
@@ -65,7 +77,7 @@ def quantile_levels(name: str, given: ArrayLike) -> Array:
     """Levels of quantiles, from 0 to 1 inclusive, in the shape in which they are given."""
     levels: Array = real_array(name, given).astype(np.float64, copy=False)
     if levels.size and not (levels.min() >= 0.0 and levels.max() <= 1.0):
-        msg = f"{name} must lie in [0, 1]; got {given!r}. For per cent divide by 100."
+        msg = f"{name} must lie in [0, 1]; got {given!r}.{per_cent_hint(given)}"
         raise ValueError(msg)
     return levels
 

@@ -13,7 +13,7 @@ from pimeter.frames import refuse_other_orders
 from pimeter.monitoring.evidence import Evidence
 from pimeter.monitoring.rows import id_list, interval_lists, target_list
 from pimeter.monitoring.sequence import coverage_estimate
-from pimeter.monitoring.settings import FEW, MISSES, Settings
+from pimeter.monitoring.settings import FEW, MISSES, Settings, watch_names
 from pimeter.monitoring.state import Progress, StateFile, beside, body_of, restored
 from pimeter.monitoring.stream import Stream
 from pimeter.monitoring.waiting import WaitingRows
@@ -130,7 +130,7 @@ class CoverageMonitor:
             tolerance=tolerance,
             few_tolerance=few_tolerance,
             n_calibration=n_calibration,
-            watch=tuple(watch),
+            watch=watch_names(watch),
             expire_after=expire_after,
         )
         self._stream = Stream(self._settings, has_subgroups=False)

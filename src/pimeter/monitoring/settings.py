@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pimeter.conformal.guarantee import rank
-from pimeter.validation import integer, one_level
+from pimeter.validation import integer, one_level, per_cent_hint
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MISSES, FEW, BOUNDS, WIDTHS, RESIDUALS = "misses", "few misses", "bounds", "widths", "residuals"
 WATCHES = (MISSES, FEW, BOUNDS, WIDTHS, RESIDUALS)
@@ -16,6 +19,14 @@ SUBGROUPS = "subgroups"
 # Which part of the false alarms each watch has, if it is on; what is left is that of all misses.
 PROPORTIONS = {FEW: 0.1, BOUNDS: 0.15, WIDTHS: 0.05, RESIDUALS: 0.15, SUBGROUPS: 0.3}
 PROPORTION_OF_CALIBRATION = 0.2  # of the false alarms: of calibration sets that cover less than the tolerance allows
+
+
+def watch_names(watch: Sequence[str]) -> tuple[str, ...]:
+    """Names of what is watched; a single string is not taken for its letters."""
+    if isinstance(watch, str):
+        msg = f"watch must be a list of names, of {', '.join(map(repr, WATCHES))}; got the string {watch!r}."
+        raise TypeError(msg)
+    return tuple(watch)
 
 
 class Limits(NamedTuple):
@@ -110,6 +121,6 @@ def _tolerance(name: str, value: float | None, most: float, what: str) -> float 
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 <= value < most:
-        msg = f"{name} must be a number from 0 to less than {what}; got {value!r}. For per cent divide by 100."
+        msg = f"{name} must be a number from 0 to less than {what}; got {value!r}.{per_cent_hint(value)}"
         raise ValueError(msg)
     return float(value)
