@@ -235,11 +235,38 @@ class TestWidthOfOnesOwn:
             pm.IntervalRegressor(lambda X: np.zeros((len(X), 2)), width=Wrong(), joint=True).calibrate(X, both)
 
 
-def test_the_reason_why_folds_prove_nothing_is_true_of_models_that_lack_other_rows():
-    folds = np.arange(400).reshape(4, 100)
-    model = pm.IntervalRegressor(DummyRegressor(), cv=[(folds[i - 1], folds[i]) for i in range(4)]).fit(X, Y)
+FOLDS = np.arange(400).reshape(4, 100)
+TWO_PARTS = np.split(np.arange(400), [100])
+ALTERNATING = np.arange(400) % 2
+
+
+def all_but(left_out):
+    return np.setdiff1d(np.arange(400), left_out)
+
+
+@pytest.mark.parametrize(
+    ("splits", "reason"),
+    [
+        ([(FOLDS[i - 1], FOLDS[i]) for i in range(4)], of_scores.NOT_ALL_OTHERS),
+        ([(all_but(part), part) for part in TWO_PARTS], of_scores.UNEQUAL_FOLDS),
+        ([(all_but(part), part) for part in FOLDS[:3]], of_scores.NOT_ONCE),
+        ([(all_but(part), part) for part in (*FOLDS, FOLDS[0])], of_scores.NOT_ONCE),
+        ([(all_but(part), part) for part in FOLDS], ""),
+    ],
+)
+def test_the_reason_why_folds_prove_nothing_is_the_one_that_is_true(splits, reason):
+    model = pm.IntervalRegressor(DummyRegressor(), cv=splits).fit(X, Y)
+    assert math.isnan(model.guaranteed_level_) == bool(reason)
+    assert model.guarantee_reason_ == reason
+
+
+def test_categories_that_folds_divide_unequally_are_the_reason():
+    model = pm.IntervalRegressor(DummyRegressor(), confidence_level=0.8, width="grouped", cv=4, random_state=0)
+    model.fit(X, Y, by=ALTERNATING)
     assert math.isnan(model.guaranteed_level_)
-    assert "train on some of the other rows only" in model.guarantee_reason_
+    assert model.guarantee_reason_ == of_scores.UNEQUAL_CATEGORIES
+    divided = model.set_params(cv=[(all_but(part), part) for part in FOLDS]).fit(X, Y, by=ALTERNATING)
+    assert (math.isnan(divided.guaranteed_level_), divided.guarantee_reason_) == (False, "")
 
 
 def test_a_draft_replaces_the_original_only_when_all_went_well():

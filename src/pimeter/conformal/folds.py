@@ -33,13 +33,15 @@ class FoldModels:
 
     list_of_row: Index  # (m,) rows of one list were left out by the same models
     means: Array  # (n_lists, n_models) the mean over these models, as a matrix
-    is_complete: bool = True  # whether these are all rows, and each model was trained on all that it did not leave out
+    is_complete: bool = True  # whether each model was trained on all rows that it did not leave out
+    leave_out_all: bool = True  # whether these are all rows
 
     @classmethod
-    def of(cls, left_out: Flags, *, is_complete: bool = True) -> FoldModels:
+    def of(cls, left_out: Flags, *, is_complete: bool = True, leave_out_all: bool = True) -> FoldModels:
         """From a table (m, n_models) that says which model left out which row, each by at least one."""
         patterns, list_of_row = np.unique(left_out, axis=0, return_inverse=True)
-        return cls(list_of_row.reshape(-1), patterns / patterns.sum(axis=1, keepdims=True), is_complete)
+        means = patterns / patterns.sum(axis=1, keepdims=True)
+        return cls(list_of_row.reshape(-1), means, is_complete, leave_out_all)
 
     @classmethod
     def of_splits(cls, splits: Sequence[Split], n: int) -> FoldModels:
@@ -49,17 +51,21 @@ class FoldModels:
             left_out[others, i] = True
         seen = left_out.any(axis=1)
         is_complete = all(len(np.unique(rows)) + len(np.unique(others)) == n for rows, others in splits)
-        return cls.of(left_out[seen], is_complete=is_complete and bool(seen.all()))
+        return cls.of(left_out[seen], is_complete=is_complete, leave_out_all=bool(seen.all()))
 
     def rows(self, members: slice | NDArray[Any]) -> FoldModels:
         """Some of the rows."""
         return replace(self, list_of_row=self.list_of_row[members])
 
     @property
+    def leave_out_once(self) -> bool:
+        """Whether each row is left out by one model."""
+        return bool(self.leave_out_all and (self.means.max(axis=1) == 1.0).all())
+
+    @property
     def are_equal(self) -> bool:
-        """Whether CV+ is proven for these rows: each left out once, in folds that differ by one row at most."""
-        counts = np.bincount(self.list_of_row, minlength=len(self.means))
-        return bool(self.is_complete and (self.means.max(axis=1) == 1.0).all() and np.ptp(counts) <= 1)
+        """Whether the folds that these rows are in differ by one row at most."""
+        return bool(np.ptp(np.bincount(self.list_of_row, minlength=len(self.means))) <= 1)
 
     def averaged(self, values: Array) -> Array:
         """Predictions of all models (n_models, ...), averaged to those of each list's own model, (n_lists, ...)."""

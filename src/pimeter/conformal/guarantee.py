@@ -17,6 +17,7 @@ from pimeter.coverage import RANGE, ROUNDING, binomial_cdf, counted, percent, wa
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from pimeter.conformal.folds import FoldModels
     from pimeter.conformal.quantile import ScoreQuantile
     from pimeter.conformal.scores import CalibrationScores, Tails
     from pimeter.protocols import Array
@@ -35,7 +36,10 @@ COPIES = "some rows are copies of others"
 ORDER = "rows are in the order of time, and those to come may differ"
 GROUPS = "rows of one group may resemble each other, and rows to come are of new groups"
 ESTIMATED = "importance weights are estimated"
-UNEQUAL_FOLDS = "folds are not of equal size, do not leave out each row once, or train on some of the other rows only"
+NOT_ONCE = "folds do not leave out each row once"
+NOT_ALL_OTHERS = "models of the folds train on some of the other rows only"
+UNEQUAL_FOLDS = "folds are not of equal size"
+UNEQUAL_CATEGORIES = "the rows of a category or class are divided unequally among the folds"
 # Why new rows of some kind are guaranteed nothing, though calibration rows are exchangeable with others.
 NEVER_SEEN = "nothing is guaranteed to categories never seen, taken by themselves"
 TOO_HEAVY = "how many of the rows that are too heavy lie on each side of the prediction is not known"
@@ -128,8 +132,8 @@ def _doubt(
         doubts.append(GROUPS)
     if scores.effective_size is not None:
         doubts.append(ESTIMATED)
-    if scores.folds is not None and not scores.folds.rows(members).are_equal:
-        doubts.append(UNEQUAL_FOLDS)
+    if scores.folds is not None:
+        doubts += _doubts_of_folds(scores.folds, members)
     if doubts or not tails.is_by_sign:
         return "; ".join(doubts)
     if scores.folds is not None:
@@ -137,6 +141,17 @@ def _doubt(
     if not weakest.is_enough:
         return f"{weakest.needed} scores of each sign are needed, and there are {weakest.m:.6g}"
     return TOO_HEAVY if heavy else ""
+
+
+def _doubts_of_folds(folds: FoldModels, members: slice | NDArray[Any]) -> list[str]:
+    """Why CV+ is not proven for these of the rows in folds; empty where it is."""
+    if not folds.leave_out_once:
+        return [NOT_ONCE]
+    if not folds.is_complete:
+        return [NOT_ALL_OTHERS]
+    if folds.rows(members).are_equal:
+        return []
+    return [UNEQUAL_CATEGORIES if folds.are_equal else UNEQUAL_FOLDS]
 
 
 def confidence_of(tails: Tails) -> float:
