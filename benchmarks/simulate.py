@@ -454,6 +454,36 @@ def overlapping(cell: Cell, rng: np.random.Generator, n: int) -> Found:
     return found
 
 
+THIN_CELLS = np.array([["a", "x"], ["a", "y"], ["b", "y"]])
+THIN_FRACTION, THIN_SCALE = np.array([0.42, 0.05, 0.53]), np.array([1.0, 20.0, 1.0])
+
+
+def thin_combination(cell: Cell, rng: np.random.Generator, n: int) -> Found:
+    """Groups of two groupings, all large, whose rarest combination is the hardest: none covers less than it says.
+
+    Its margin ought to be infinite and is cut, which the guaranteed level has to say in each of the calibration sets.
+    """
+    names = ["a", "b", "x", "y"]
+    is_in = (THIN_CELLS[:, :, None] == names).any(axis=1)
+    values = np.empty((n, len(names)))
+    for i in range(n):
+        kind = rng.choice(len(THIN_CELLS), cell.m, p=THIN_FRACTION)
+        y = cell.noise.sample(rng, (cell.m, 1))[:, 0] * THIN_SCALE[kind]
+        model = pm.IntervalRegressor(lambda X: np.zeros(len(X)), confidence_level=cell.p, width="grouped")
+        model.calibrate(kind[:, None], y, by=THIN_CELLS[kind])
+        low, high = model.predict_interval(np.arange(3)[:, None], by=THIN_CELLS).T / THIN_SCALE
+        coverage = cell.noise.within(low, high)
+        levels = {line.label[-1]: line.level for line in model.categories_}
+        own = (THIN_FRACTION * coverage) @ is_in / (THIN_FRACTION @ is_in)
+        values[i] = own + cell.p - [levels[name] for name in names]
+    found = Found()
+    for name, own in zip(names, values.T, strict=True):
+        found.means(
+            "overlapping groups", f"a thin combination, {name}", cell.p, own, variance=2 * cell.variance, most=2
+        )
+    return found
+
+
 def new_groups(cell: Cell, rng: np.random.Generator, n: int) -> Found:
     """m groups, whose rows are the more the smaller their targets are: a row of a new group, whatever its size."""
     each, values = 10, []
@@ -823,6 +853,10 @@ def cells() -> list[Cell]:
     found += [
         Cell("overlapping", overlapping, noise, m, p, 1000)
         for noise, m, p in product((normal, lognormal, ties), (80, 200), (0.8, 0.9))
+    ]
+    found += [
+        Cell("thin combination", thin_combination, noise, m, p, 1000)
+        for noise, (m, p) in product((normal, ties), ((60, 0.95), (100, 0.9), (400, 0.95)))
     ]
     found += [
         Cell("new groups", new_groups, noise, m, p, 6000)

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import linprog
+from scipy.stats import norm
 
 from pimeter import CoverageWarning, GroupedWidth, IntervalRegressor, SetClassifier
 from pimeter.conformal.group_regression import GroupRegression
@@ -72,6 +73,17 @@ class TestOverlappingGroups:
             inside.append(np.mean((lower <= y_new) & (y_new <= upper)))
         assert abs(np.mean(inside) - 0.8) < 0.025  # standard error of 60 sets of 60 rows: .4 / 60 and that of the sets
 
+    def test_several_outputs_at_once_keep_what_the_width_says(self):
+        rng = np.random.default_rng(3)
+        X, y = rng.integers(0, 2, (60, 2)), rng.normal(size=(60, 2))
+        most = []
+        for randomized in (False, True):
+            width = GroupedWidth(by=[0, 1], randomized=randomized)
+            model = IntervalRegressor(np.zeros_like, confidence_level=0.8, width=width, joint=True, random_state=0)
+            most.append(model.calibrate(X, y).predict_interval(np.zeros((40, 2), int))[:, 0, 1])
+            assert sorted(line.label for line in model.categories_) == ["0 = 0", "0 = 1", "1 = 0", "1 = 1"]
+        assert np.ptp(most[0]) == 0.0 < np.ptp(most[1])
+
     def test_of_disjoint_groups_are_those_of_categories(self):
         rng = np.random.default_rng(3)
         label = rng.choice(list("abc"), 300)
@@ -121,6 +133,44 @@ class TestOverlappingGroups:
         assert large.level == pytest.approx(0.9 - 1 / 201)
         found = model.predict_interval(groups[:1], by=groups[:1])
         assert_allclose(found[0, 1], np.abs(y).max())
+
+    @pytest.mark.filterwarnings("ignore:no calibration row is in the same groups", "ignore:.* scores can guarantee")
+    def test_large_groups_with_a_thin_combination_say_what_is_guaranteed(self):
+        """Of the cells a and x, a and y, b and y the second has few rows, and the hardest: a covered .93, not .95."""
+        cells, fraction = np.array([["a", "x"], ["a", "y"], ["b", "y"]]), np.array([0.42, 0.05, 0.53])
+        scale, rng = np.array([1.0, 20.0, 1.0]), np.random.default_rng(7)
+        gain = []
+        for _ in range(120):
+            kind = rng.choice(3, 60, p=fraction)
+            y = rng.normal(size=60) * scale[kind]
+            model = IntervalRegressor(zero, confidence_level=0.95, width="grouped", tails="upper")
+            model.calibrate(kind[:, None], y, by=cells[kind])
+            line = next(one for one in model.categories_ if one.label.endswith("= a"))
+            assert line.level == pytest.approx(
+                0.95 - 1 / (line.rows + 1) if line.rows >= 19 else 1 - 1 / (line.rows + 1)
+            )
+            high = model.predict_interval(np.arange(3)[:, None], by=cells)[:, 1] / scale
+            gain.append((norm.cdf(high)[:2] @ fraction[:2]) / fraction[:2].sum() - line.level)
+        assert np.mean(gain) > -3.0 * np.std(gain) / np.sqrt(120)
+
+    @pytest.mark.parametrize(("n_rare", "is_full"), [(8, False), (9, False), (10, True), (11, True)])
+    def test_what_can_be_cut_is_decided_with_a_row_to_spare(self, n_rare, is_full):
+        """A cell is bounded from 9 rows on; from 10 on it also is if one of them is the new row."""
+        cells = np.array([["a", "x"], ["a", "y"], ["b", "y"]])[np.repeat([0, 1, 2], [60, n_rare, 60])]
+        y = np.random.default_rng(8).normal(size=len(cells))
+        model = IntervalRegressor(zero, confidence_level=0.9, width="grouped").calibrate(cells, y, by=cells)
+        assert model.guaranteed_ is is_full
+        cut = 0.0 if is_full else 1 / (61 + n_rare)
+        assert model.categories_[0].level == pytest.approx(0.9 - cut)
+
+    @pytest.mark.parametrize("n_groups", [4, 8])
+    def test_combinations_are_bounded_by_all_rows_or_one_by_one(self, n_groups):
+        """With 16 combinations each can be looked at; with 256 only a bound on all of them, for which rows must do."""
+        rng = np.random.default_rng(9)
+        model = IntervalRegressor(zero, confidence_level=0.9, width="grouped")
+        for n, is_full in ((100, n_groups == 4), (3000, True)):
+            groups = rng.random((n, n_groups)) < 0.5
+            assert model.calibrate(groups, rng.normal(size=n), by=groups).guaranteed_ is is_full
 
     def test_groups_without_rows_and_rows_without_groups(self):
         rng = np.random.default_rng(6)

@@ -75,8 +75,8 @@ def guarantee(
     unequal importance weights               that of the rank    unknown
     several outputs at once, two tails       that of the rank    unknown (both may miss)
     rows in groups that resemble each other  rank among groups   unknown
-    overlapping groups, all large enough     p                   unknown
-    overlapping groups, some too small       see below           unknown
+    overlapping groups, none can be cut      p                   unknown
+    overlapping groups, some may be cut      see below           unknown
     all others                               that of the rank    Beta distribution of ranks
     ======================================== =================== ==========================
 
@@ -86,8 +86,10 @@ def guarantee(
 
     To a new row of a new group, exchangeable with those of the scores, K groups guarantee what K scores would, if each
     counts once (hierarchical conformal prediction; marginal alone). Where groups overlap, a margin that ought to be
-    infinite goes as far as the largest score of its groups (`is_cut`): a group of m rows that is too small by itself
-    keeps m/(m + 1), and one with rows in such a group loses 1/(m + 1) at most, twice that with two tails.
+    infinite goes as far as the largest score of its groups. That takes no small group: a thin combination of large ones
+    is enough, also one that only the new row shows. Where it may happen (`is_cut`), any group loses 1/(m + 1) at most,
+    twice that with two tails: of its m rows and the new one, one alone is beyond the others. A group that is too small
+    by itself keeps m/(m + 1).
     """
     numbers = scores.numbers(members, output, tails)
     each = [rank_guarantee(m, p, kind=kind, n_cuts=tails.n_cuts, confidence=confidence_of(tails)) for m in numbers]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from pimeter.conformal.categories import CategoryLine
 from pimeter.conformal.group_regression import GroupRegression, independent
 from pimeter.conformal.guarantee import Guarantee, guarantee, scores_needed
 from pimeter.conformal.quantile import ScoreQuantile
-from pimeter.coverage import percent, warn_of_coverage
+from pimeter.coverage import ROUNDING, percent, warn_of_coverage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from pimeter.protocols import Array, Flags, Index
 
 NONE_LIKE_THEM = "no calibration row is in the same groups as some new ones"
+MAX_COMBINATIONS = 64  # of groups, each of which is a linear program where a bound on all of them does not suffice
 
 
 @dataclass(frozen=True)
@@ -36,18 +39,20 @@ class Groups:
 
     keys: tuple[tuple[int, Any], ...]  # grouping and label
     names: tuple[str, ...]
+    flags: frozenset[int] = frozenset()  # groupings of truth values
 
     @classmethod
     def of(cls, labels: NDArray[Any], names: Sequence[str] | None) -> Groups:
         """All groups of labelled rows, (m, groupings)."""
-        keys, found = [], []
+        keys, found, flags = [], [], set()
         for k, column in enumerate(labels.T):
             of = f"group {k}" if names is None else names[k]
             is_flag = labels.dtype.kind == "b" or all(isinstance(one, bool | np.bool_) for one in column.tolist())
+            flags |= {k} if is_flag else set()
             for label in [True] if is_flag else coded(column).labels:
                 keys.append((k, label))
                 found.append(of if is_flag else f"{of} is missing" if label is None else f"{of} = {label}")
-        return cls(tuple(keys), tuple(found))
+        return cls(tuple(keys), tuple(found), frozenset(flags))
 
     def holds(self, labels: NDArray[Any]) -> Array:
         """Whether each row is in each group, (n, groups), 1 or 0; the last is that of all rows."""
@@ -57,6 +62,17 @@ class Groups:
             column = coded_columns[k]
             found[:, i] = column.codes == column.labels.index(label) if label in column.labels else 0.0
         return found
+
+    def choices(self) -> list[Array]:
+        """What a row may be of each grouping: one row of (choices, groups) for each label, for flags also none.
+
+        A combination of groups that new rows may have is one choice of each grouping, and the group of all rows.
+        """
+        one_of_each = np.eye(len(self.keys), len(self.keys) + 1)
+        groupings = np.array([k for k, _ in self.keys])
+        none = np.zeros((1, one_of_each.shape[1]))
+        of_groupings = [(k, one_of_each[groupings == k]) for k in dict.fromkeys(groupings.tolist())]
+        return [np.concatenate([own, none]) if k in self.flags else own for k, own in of_groupings]
 
 
 @dataclass(frozen=True)
@@ -144,6 +160,33 @@ class OverlappingQuantile(ScoreQuantile):
             for direction in self.tails.directions
         }
 
+    @cached_property
+    def _are_all_bounded(self) -> bool:
+        """Whether no margin ought to be infinite, whatever groups a new row is in, and whichever row is the new one.
+
+        A new row counts up to p, its variable in the dual problem. Here it has to be outweighed if it counts 1: then
+        this holds, among the calibration rows and the new one, for all of them or for none, as p and the 1 - p of a row
+        that changes places with it are 1 in all. So a set of rows that could be cut is never taken for one that cannot.
+        """
+        high, choices = self.tails.level(self.level), self._groups.choices()
+        if len(choices) == 1:  # groups that do not overlap
+            return min(self._n_rows) >= scores_needed(self.level, n_cuts=self.tails.n_cuts)
+        if min(self._n_rows) * (1.0 - high) < 1.0 - ROUNDING or len(self._kept) < 1 + sum(len(a) - 1 for a in choices):
+            return False
+        # All may be outweighed by the shortest vector that does it, which is linear in the groups of the new row.
+        kept = self._holds[:, self._kept]
+        weight = np.zeros((len(np.unique(kept, axis=0)), self._holds.shape[1]))
+        weight[:, self._kept] = np.linalg.solve(kept.T @ kept, np.unique(kept, axis=0).T).T
+        of_choices = [weight @ own.T for own in choices]
+        most, least = (weight[:, -1] + sum(how(own, axis=1) for own in of_choices) for how in (np.max, np.min))
+        if most.max() <= 1.0 - high + ROUNDING and least.min() >= -high - ROUNDING:
+            return True
+        if prod(map(len, choices)) > MAX_COMBINATIONS:
+            return False
+        fit, every = next(iter(self._fits.values())), np.eye(self._holds.shape[1])[-1]
+        rows = (every + np.sum(combination, axis=0) for combination in product(*choices))
+        return all(fit.with_row(row[self._kept], 1.0) is not None for row in rows)
+
     @property
     def members(self) -> list[Any]:
         """Calibration rows of each group."""
@@ -152,8 +195,7 @@ class OverlappingQuantile(ScoreQuantile):
     @cached_property
     def guarantees(self) -> list[list[Guarantee]]:
         """What is guaranteed to each group and output."""
-        needed = scores_needed(self.level, n_cuts=self.tails.n_cuts)
-        is_cut = min(self._n_rows) < needed
+        is_cut = not self._are_all_bounded
         outputs = range(self.scores.above.shape[1])
         return [
             [
