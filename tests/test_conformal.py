@@ -225,6 +225,22 @@ class TestWidthOfOnesOwn:
         with pytest.raises(ValueError, match=rf"^Wrong\.shape .*{message}"):
             pm.IntervalRegressor(zero, width=Wrong()).calibrate(X, Y)
 
+    @pytest.mark.parametrize("cv", [None, 5])
+    def test_knows_the_model_where_several_outputs_are_covered_at_once(self, cv):
+        class OfModel(NoiseColumn):
+            def of_model(self, model, confidence_level, tails):
+                self.model_ = model
+                return super().of_model(model, confidence_level, tails)
+
+            def shape(self, X, prediction):
+                return pm.IntervalShape(scale=1.0 + np.abs(self.model_.predict(X)))
+
+        both = np.stack([Y, Y], axis=1)
+        model = pm.IntervalRegressor(DummyRegressor(), width=OfModel(), joint=True, cv=cv).fit(X, both)
+        assert model.predict_interval(X).shape == (len(X), 2, 2)
+        if cv is None:
+            assert model.calibrate(X, both).guaranteed_
+
     def test_is_named_where_it_is_one_of_several_outputs_or_candidates(self):
         class Wrong(NoiseColumn):
             def shape(self, X, prediction):

@@ -38,6 +38,11 @@ class JointWidth(Width):
         self.margin_ = np.maximum(margin, MIN_MARGIN * margin.max()) if margin.any() else np.ones_like(margin)
         return self
 
+    def of_model(self, model: object, confidence_level: float, tails: str) -> Self:
+        """Set the trained model in the width itself."""
+        self.width.of_model(model, confidence_level, tails)
+        return self
+
     def shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:
         """The shape of the width inside, in units of the margins of the outputs."""
         shape = self.width.checked_shape(X, prediction)
@@ -52,3 +57,13 @@ class JointWidth(Width):
     def min_rows(self) -> int | None:
         """Rows from which on a category of the width itself has scores of its own."""
         return self.width.min_rows
+
+    @property
+    def grouping_names(self) -> tuple[str, ...] | None:
+        """What each of several groupings of the width itself is called."""
+        return self.width.grouping_names
+
+    @property
+    def is_randomized(self) -> bool:
+        """Whether the width itself draws intervals for groups that overlap at random."""
+        return self.width.is_randomized

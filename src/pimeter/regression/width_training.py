@@ -13,6 +13,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import delayed
 
 from pimeter.progress import results_of
+from pimeter.regression.joint import JointWidth
 from pimeter.regression.spread import tree_spread
 from pimeter.regression.width import checked_residuals, predictions
 
@@ -33,6 +34,7 @@ class Unseen(NamedTuple):
 
     prediction: Array
     spread: Array | None  # of the trees of a forest
+    model: Any = None  # kept where a width that learns asks another one for its shape
 
 
 class ModelsAndWidths(NamedTuple):
@@ -106,7 +108,8 @@ class WidthTraining:
         """What a model says of rows that it has not seen."""
         part = _safe_indexing(self.X, rows)
         prediction = predictions(model, part, self.intervals._n_outputs)
-        return Unseen(prediction, tree_spread(model, part) if self.width._takes_spread else None)
+        spread = tree_spread(model, part) if self.width._takes_spread else None
+        return Unseen(prediction, spread, model if isinstance(self.width, JointWidth) else None)
 
     def _fitted(self, found: Sequence[tuple[Index, Unseen]]) -> Width:
         """A width that has learned from the residuals of rows, part by part; it sees them in their order."""
@@ -119,6 +122,8 @@ class WidthTraining:
             keywords["spread"] = np.concatenate(spreads)[order]
         residuals = checked_residuals(self.width, self.target[rows], prediction)
         width: Width = clone(self.width)
+        if (model := found[0][1].model) is not None:
+            width.of_model(model, self.intervals.confidence_level, self.intervals.tails)
         with parallel_config(n_jobs=self.intervals.n_jobs):
             width.fit(_safe_indexing(self.X, rows), prediction, residuals, **keywords)
         return width
