@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from pimeter import interval_score
 from pimeter.regression import IntervalRegressor, OnlineIntervals
@@ -115,3 +116,20 @@ def test_rows_far_ahead_are_covered_as_often_as_the_next():
     assert abs(np.mean(covered) - 0.9) < 0.03
     next_row, last = np.mean(width, axis=0)[[0, -1]]
     assert 1.1 < last / next_row < 1.2  # 1.155 = 1 / sqrt(1 - .5**2)
+
+
+def test_targets_that_are_not_finite_are_refused_and_change_nothing():
+    X, y = series(autoregressive, n=400)
+    intervals = IntervalRegressor(model).calibrate(X, y)
+    wrong = y.copy()
+    wrong[5] = np.nan
+    online = OnlineIntervals(intervals)
+    with pytest.raises(ValueError, match=r"y must be finite; y\[5\] is nan"):
+        online.fit(X, wrong)
+    with pytest.raises(NotFittedError):
+        online.predict_interval(X)
+    before = online.fit(X, y).predict_interval(X[:3])
+    for learn in (online.follow, online.fit):
+        with pytest.raises(ValueError, match=r"y must be finite; y\[5\] is nan"):
+            learn(X, wrong)
+        np.testing.assert_array_equal(online.predict_interval(X[:3]), before)

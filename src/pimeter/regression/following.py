@@ -10,10 +10,10 @@ from scipy.signal import lfilter
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from pimeter.arrays import real_array
 from pimeter.clusters import moment_numbers
 from pimeter.frames import refuse_other_orders
 from pimeter.online import OnlineNeuron
+from pimeter.validation import finite_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,14 +96,12 @@ class OnlineIntervals(BaseEstimator):
         if time is not None:
             scores = scores[np.argsort(moment_numbers(time, len(scores)), kind="stable")]
         near = np.clip(scores, -MAX_HALF_WIDTHS, MAX_HALF_WIDTHS)
-        found = [(*_following(near, rate), rate) for rate in RATES]
-        loss, self.weight_, self.rate_ = min(found)
+        loss, weight, rate = min((*_following(near, rate), rate) for rate in RATES)
         if len(near) * (np.log(max(float(near @ near), 1e-300)) - np.log(max(loss, 1e-300))) < MIN_GAIN:
-            self.weight_ = 0.0
-        self._recent = 0.0
-        recent = _recent(near, self.rate_)
-        self._neurons = [self._neuron(sign * (scores - self.weight_ * recent[:-1])) for sign in self._signs]
-        self._recent = float(recent[-1])
+            weight = 0.0
+        recent = _recent(near, rate)
+        self._neurons = [self._neuron(sign * (scores - weight * recent[:-1])) for sign in self._signs]
+        self.weight_, self.rate_, self._recent = weight, rate, float(recent[-1])
         return self
 
     def follow(self, X: FeatureTable, y: ArrayLike, *, by: ArrayLike | None = None) -> Array:
@@ -204,8 +202,8 @@ class OnlineIntervals(BaseEstimator):
         return (bounds[:, 0] + bounds[:, 1]) / 2.0, np.where(half > 0.0, half, 1.0)
 
     def _targets(self, y: ArrayLike, n: int) -> Array:
-        """Targets of n rows."""
-        target = real_array("y", y).astype(np.float64)
+        """Finite targets of n rows."""
+        target = finite_numbers("y", y)
         if target.shape != (n,) or not n:
             msg = f"y must give one target for each of the {n} rows, at least one; got shape {target.shape}."
             raise ValueError(msg)
