@@ -153,6 +153,19 @@ class TestRates:
         ordered = np.sort(score[y])
         assert np.count_nonzero(ordered <= control.threshold_) == math.floor(0.1 * (len(ordered) + 1)) - 1
 
+    @pytest.mark.parametrize(("metric", "level"), [("recall", 0.9), ("fnr", 0.1), ("fnr", 1.0 - 0.9)])
+    def test_levels_forgive_rounding(self, metric, level):
+        """One of ten may be missed, which 1 - .9 is a little less than: nine positives that scores separate will do."""
+        control = RiskController(metric, level, guarantee="marginal").fit(np.arange(49) >= 40, np.arange(49) >= 39.5)
+        assert control.threshold_ == 0.0
+
+    @pytest.mark.parametrize("level", [0.1, 1.0 - 0.9])
+    def test_levels_of_losses_forgive_rounding(self, level):
+        control = RiskController(
+            lambda y, s, t: np.full(9, t), level, bound=1.0, thresholds=[0.0, 0.1], guarantee="marginal"
+        )
+        assert control.fit(np.zeros(9), np.zeros(9)).threshold_ == 0.0
+
 
 class TestTriage:
     def test_two_thresholds_each_with_half(self):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pimeter.coverage import counted, percent, rounded_up
+from pimeter.coverage import ROUNDING, counted, percent, rounded_up
 from pimeter.risk.testing import (
     accepted,
     betting_p_value,
@@ -44,7 +44,7 @@ def rate_choice(name: str, rate: Rate, risk: float, is_positive: Flags, score: A
     found = rate.candidates(is_positive, score)
     first = 0
     if delta is None:
-        p_values, limit = (found.errors + 1.0) / (found.rows + 1.0), risk
+        p_values, limit = (found.errors + 1.0) / (found.rows + 1.0), risk + ROUNDING
     else:
         p_values, limit = binomial_p_value(found.errors, found.rows, risk), delta
         if rate.among == "declared":
@@ -88,7 +88,7 @@ def loss_choice(name: str, losses: RowLosses, level: object, delta: float | None
     def is_accepted(place: int) -> bool:
         found = losses.at(place)
         if delta is None:
-            return bool(found.sum() + 1.0 <= risk * (len(found) + 1.0))
+            return bool(found.sum() + 1.0 <= risk * (len(found) + 1.0) + ROUNDING)
         if losses.is_binary:
             return bool(binomial_p_value(found.sum(), np.array(float(len(found))), risk) <= delta)
         return betting_p_value(found, risk) <= delta
