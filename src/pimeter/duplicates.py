@@ -92,8 +92,11 @@ class Copies(NamedTuple):
         n_copies = (self.factor**2 - 1.0) * n / max(self.n_rows, 1)
         return self._replace(factor=math.sqrt(1.0 + n_copies))
 
-    def warning(self, method: str, *, has_groups: bool) -> str:
-        """What it means for a method that trains and calibrates, or calibrates only, and what to do."""
+    def warning(self, method: str, *, has_groups: bool, has_features: bool = True) -> str:
+        """What it means for a method that trains and calibrates, or calibrates only, and what to do.
+
+        Without features, rows were compared by prediction and target, of which equal ones may be no copies.
+        """
         if method == "fit":
             harm = "a model knows the copies of rows that it was trained on, so that it looks better than it is"
         else:
@@ -104,6 +107,9 @@ class Copies(NamedTuple):
             else f"keep them together and count them once: {method}(X, y, groups=duplicate_groups(X, y))"
         )
         where = " of other groups" if has_groups else ""
+        if not has_features:
+            cure = f", or {together}" if has_groups else ""
+            return f"{self}{where}, by prediction and target: {harm}, and {UNPROVEN}. Leave copies out{cure}."
         return f"{self}{where}, target included: {harm}, and {UNPROVEN}. Drop them, or {together}."
 
 
@@ -166,9 +172,9 @@ def _copy_counts(
     return repeated if all(pairs) else repeated[:0]
 
 
-def are_copies(groups: Index, keys: ColumnValues | None) -> bool:
-    """Whether all rows of a group have the same key."""
-    return keys is not None and bool(_ties(groups.astype(np.uint64), keys)[1].all())
+def are_copies(groups: Index | None, keys: ColumnValues | None) -> bool:
+    """Whether there are groups, and all rows of each have the same key."""
+    return groups is not None and keys is not None and bool(_ties(groups.astype(np.uint64), keys)[1].all())
 
 
 def tells_copies(values: Array, keys: Hashes) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.utils import _safe_indexing
@@ -34,6 +34,9 @@ class TrainedSets(ConformalEstimator):
     by: Any
     randomized: bool
     classes_: NDArray[Any]
+    _why_fewer_to_split: ClassVar[str] = (
+        " Rows that choose RAPS's constants are set apart before: it needs a splitter, and no list of rows."
+    )
 
     def _targets(self, X: FeatureTable, y: ArrayLike) -> NDArray[Any]:
         """Classes of rows, none missing, all as numbers or all as strings."""
@@ -98,7 +101,7 @@ class TrainedSets(ConformalEstimator):
 
     def _rows_to_split(self, n: int, codes: Index | None) -> Index:
         """Rows that do not choose RAPS's penalty."""
-        return self._apart(n, int(n * TUNING_FRACTION * HELD_OUT), codes)[1]
+        return self._apart_to_fit(n, codes)[1]
 
     def _train(
         self,
@@ -117,7 +120,7 @@ class TrainedSets(ConformalEstimator):
             self.estimator_ = self._trained_model(X, target, to_come, fit_params)
         elif len(splits) > 1:
             folds = _disjoint_folds(splits)
-        tuning, _ = self._apart(len(target), int(len(target) * TUNING_FRACTION * HELD_OUT), codes)
+        tuning, _ = self._apart_to_fit(len(target), codes)
         self._learn_penalty(self._models()[0], X, target, tuning)
         scores = [self._scores(model, X, target, rows) for model, rows in zip(models, parts, strict=True)]
         places = np.concatenate(parts)
@@ -129,6 +132,10 @@ class TrainedSets(ConformalEstimator):
         tuning, rest = self._apart(len(target), int(TUNING_FRACTION * len(target)), codes)
         self._learn_penalty(model, X, target, tuning)
         return CalibrationScores(self._scores(model, X, target, rest), places=rest, is_full_if_few=True)
+
+    def _apart_to_fit(self, n: int, codes: Index | None) -> tuple[Index, Index]:
+        """Of all rows of `fit` those that choose RAPS's penalty, as many as of one calibration set, and the others."""
+        return self._apart(n, int(n * TUNING_FRACTION * HELD_OUT), codes)
 
     def _apart(self, n: int, n_tuning: int, codes: Index | None) -> tuple[Index, Index]:
         """Rows that choose RAPS's penalty, so many or fewer, of whole groups, and the others; in time the first."""

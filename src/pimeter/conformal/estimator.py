@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from copy import copy, deepcopy
 from dataclasses import replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import issparse
@@ -72,6 +72,7 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
     guarantee: GuaranteeKind
     random_state: Any
     estimator_: Any
+    _why_fewer_to_split: ClassVar[str] = ""  # a sentence, where `_rows_to_split` sets rows apart
     _settings: dict[str, Any]  # what was calibrated with: changed parameters count from the next calibration on
 
     def __sklearn_clone__(self) -> Self:
@@ -180,14 +181,14 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         codes = None if groups is None else _several_groups(groups, len(target))
         self._seed = self._seed_of_fit()
         keys, doubts = self._keys_and_doubts("fit", X, target, codes)
-        is_copied = codes is not None and are_copies(codes, keys)
+        is_copied = are_copies(codes, keys)
         is_shuffled = self.shuffle and groups is None and (self.cv is None or isinstance(self.cv, Integral))
         if is_shuffled and not (isinstance(X, np.ndarray) and isinstance(y, np.ndarray)):  # which have no dates
             warn_of_shuffled_dates(X, y)
         rest = self._rows_to_split(len(target), codes)
         how = {"has_groups": codes is not None, "are_copies": is_copied, "shuffle": self.shuffle}
         splitter = splitter_of(self.cv, len(rest), self._seed, **how)
-        splits = checked_splits(splitter, X, target, groups, codes, rest)
+        splits = checked_splits(splitter, X, target, groups, codes, rest, why_fewer=self._why_fewer_to_split)
         to_come = rows_to_come(splits, rest)
         scores = self._train(X, target, codes, splits, to_come, fit_params)
         self._trained_from = self.estimator
@@ -196,7 +197,7 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
             doubts = tuple(dict.fromkeys((*doubts, ORDER)))
         labels, keys, codes = taken(scores.places, labels, keys, codes)
         scores = replace(scores, labels=labels, keys=keys, doubts=doubts, places=None)
-        self._learn(scores if codes is None else in_groups(scores, codes, are_copies=is_copied))
+        self._learn(in_groups(scores, codes, are_copies=is_copied))
 
     def _calibrate(
         self,
@@ -222,9 +223,7 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
             X, target = _safe_indexing(X, kept), target[kept]
             labels, codes, importance = taken(kept, labels, codes, importance)
         keys, doubts = self._keys_and_doubts("calibrate", X, target, codes)
-        is_copied = codes is not None and are_copies(codes, keys)
-        if codes is not None and importance is not None:
-            is_copied = is_copied and are_copies(codes, importance)
+        is_copied = are_copies(codes, keys) and (importance is None or are_copies(codes, importance))
         scores = self._score(model, X, target, codes)
         self.estimator_ = model
         self._remember(X, target, scores.places)
@@ -232,7 +231,7 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         size = None if effective_size is None else effective_size * len(scores) / m
         known = {"labels": labels, "importance": importance, "keys": keys, "effective_size": size, "doubts": doubts}
         scores = replace(scores, **known, places=None)
-        self._learn(scores if codes is None else in_groups(scores, codes, are_copies=is_copied))
+        self._learn(in_groups(scores, codes, are_copies=is_copied))
 
     def _learn(self, scores: CalibrationScores) -> None:
         """Set everything that calibration is known by."""
@@ -343,18 +342,29 @@ def _several_groups(groups: ArrayLike, n: int) -> Index:
 
 
 def checked_splits(
-    splitter: Any, X: FeatureTable, target: Values, groups: ArrayLike | None, codes: Index | None, rest: Index
+    splitter: Any,
+    X: FeatureTable,
+    target: Values,
+    groups: ArrayLike | None,
+    codes: Index | None,
+    rest: Index,
+    *,
+    why_fewer: str = "",
 ) -> list[Split]:
-    """Rows that train and rows that are left out, of `rest`, which are in order; no group is divided."""
-    if len(rest) < len(target):
+    """Rows that train and rows that are left out, of `rest`, which are in order; no group is divided.
+
+    `why_fewer` is a sentence on why `rest` are fewer rows than were given.
+    """
+    n = len(target)
+    if len(rest) < n:
         X, target = _safe_indexing(X, rest), target[rest]
         codes, groups = taken(rest, codes, groups)
     try:
         found = [tuple(np.arange(len(rest))[part] for part in split) for split in splitter.split(X, target, groups)]
     except IndexError as beyond:
         msg = (
-            f"cv names rows that are not among the {len(rest)} to split ({beyond}). Rows that choose RAPS's constants "
-            "are set apart before: it needs a splitter, such as KFold(5), and no list of rows."
+            f"cv names rows that are not among the {len(rest)} to split ({beyond}); give places from 0 to "
+            f"{len(rest) - 1}, or a splitter such as KFold(5).{why_fewer if len(rest) < n else ''}"
         )
         raise ValueError(msg) from beyond
     if not found:

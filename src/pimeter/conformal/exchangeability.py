@@ -21,11 +21,14 @@ if TYPE_CHECKING:
 MIN_DATED_ROWS = 10  # rows that chance does not put in the order of their dates
 
 
-def in_groups(scores: CalibrationScores, codes: Index, *, are_copies: bool) -> CalibrationScores:
+def in_groups(scores: CalibrationScores, codes: Index | None, *, are_copies: bool) -> CalibrationScores:
     """Each group counts once: it has one row if rows are copies of one, else all rows with equal parts of a count.
 
-    Nothing is proven of rows that resemble each other where there are folds, categories or importance weights, too.
+    Without groups (None) each row counts. Nothing is proven of rows that resemble each other where there are folds,
+    categories or importance weights, too.
     """
+    if codes is None:
+        return scores
     if not are_copies:
         n_groups = int(np.count_nonzero(np.bincount(codes)))
         if scores.folds is not None or scores.labels is not None or scores.importance is not None:

@@ -20,7 +20,7 @@ from pimeter.conformal.quantile import Calibrated, ScoreQuantile
 from pimeter.conformal.scores import TAILS
 from pimeter.constraints import Level
 from pimeter.coverage import ROUNDING, warn_of_coverage
-from pimeter.duplicates import UNPROVEN, are_copies, copies
+from pimeter.duplicates import are_copies, copies
 from pimeter.frames import refuse_other_orders
 from pimeter.predictive import Predictive, predictive
 from pimeter.regression.bands import Additive, Blended, Distributional, Multiplicative, Normalised
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from pimeter.conformal.guarantee import GuaranteeKind
     from pimeter.conformal.scores import CalibrationScores
-    from pimeter.duplicates import Copies
     from pimeter.protocols import Array, GivenIntervals, Index, Table
     from pimeter.regression.bands import Shape
 
@@ -87,7 +86,8 @@ class IntervalCalibrator(Replaceable, Calibrated, BaseEstimator):
     guaranteed_ : bool
         Whether the guaranteed level is the confidence level.
     coverage_range_ : ndarray of shape (2,)
-        5 % and 95 % points of the coverage of this calibration set, by the Beta distribution of ranks.
+        5 % and 95 % points of the coverage of this calibration set, by the Beta distribution of ranks; NaN with
+        `groups`.
     n_calibration_ : int
         Number of rows that calibrate.
 
@@ -314,8 +314,9 @@ class IntervalCalibrator(Replaceable, Calibrated, BaseEstimator):
     def _fit(self, said: Predictive, y: Array, groups: Index | None) -> None:
         """Learn a shape on some of the rows if there is one to learn, and calibrate on the others."""
         keys = row_keys(said.values, y)
-        doubts = _doubts(copies(keys, None, y, groups, prediction=said.centre), has_groups=groups is not None)
-        is_copied = groups is not None and are_copies(groups, keys)
+        found = copies(keys, None, y, groups, prediction=said.centre)
+        if found.n:
+            warn_of_coverage(found.warning("calibrate", has_groups=groups is not None, has_features=False))
         p = float(self.confidence_level)
         rest: Any = slice(None)
         if self.method == "auto":
@@ -331,9 +332,10 @@ class IntervalCalibrator(Replaceable, Calibrated, BaseEstimator):
                 self.shape_ = Blended.learned(said.rows(learn), y[learn], p, moves=has_moves)
         else:
             self.shape_ = SHAPES[self.method](p)
-        scores = replace(self.shape_.scores(said.rows(rest), y[rest]), doubts=doubts)
+        scores = replace(self.shape_.scores(said.rows(rest), y[rest]), doubts=(COPIES,) if found.n else ())
         self._said_before = said.rows(slice(0))
-        self._learn(scores if groups is None else in_groups(scores, groups[rest], are_copies=is_copied))
+        codes = None if groups is None else groups[rest]
+        self._learn(in_groups(scores, codes, are_copies=are_copies(groups, keys)))
 
     def _learn(self, scores: CalibrationScores) -> None:
         """Set everything that calibration is known by."""
@@ -367,15 +369,3 @@ def _rows_to_learn(n: int, p: float, guarantee: GuaranteeKind) -> tuple[int, boo
     if misses < MIN_MISSES_TO_MOVE or n - n // 2 < needed:
         return n // 3, False
     return min(n // 2, MAX_ROWS_TO_SPARE), True
-
-
-def _doubts(found: Copies, *, has_groups: bool) -> tuple[str, ...]:
-    """Why rows are not taken for exchangeable with new ones, because of copies; warns of these."""
-    if not found.n:
-        return ()
-    where, cure = (" of other groups", ", or give copies the same group") if has_groups else ("", "")
-    warn_of_coverage(
-        f"{found}{where}, by prediction and target: copies say nothing new, so that the rows count for less than their "
-        f"number, and {UNPROVEN}. Leave copies out{cure}."
-    )
-    return (COPIES,)
