@@ -86,6 +86,16 @@ def lower_and_upper(interval: Array, axis: int) -> tuple[Array, Array]:
     return lower, upper
 
 
+def uncrossed(lower: Array, upper: Array) -> tuple[Array, Array]:
+    """Bounds that meet in the middle where they cross, as they may below 50 % and where signed margins are learned."""
+    crossed = lower > upper
+    if not crossed.any():
+        return lower, upper
+    with np.errstate(invalid="ignore"):  # bounds that are both infinite do not cross
+        middle = 0.5 * lower + 0.5 * upper
+    return np.where(crossed, middle, lower), np.where(crossed, middle, upper)
+
+
 def bound_axis_of(shape: tuple[int, ...], given: int | None) -> int:
     """Which axis holds the bounds, found by its length or as told."""
     possible = [axis for axis in (1, 2) if len(shape) - axis in {1, 2} and shape[axis] == 2]

@@ -12,8 +12,9 @@ from pimeter.conformal.scores import TAILS
 from pimeter.forecast.boxes import box_scores, learned_boxes
 from pimeter.forecast.limits import check_within, within_limits
 from pimeter.forecast.memory import Memory, Newest, check_magnitudes
-from pimeter.forecast.steps import effective_numbers, known_quantile, smoothed, step_quantiles, uncrossed
+from pimeter.forecast.steps import effective_numbers, known_quantile, smoothed, step_quantiles
 from pimeter.forecast.window_arrays import as_columns, n_missing, series_blocks, window_errors, windows_until_known
+from pimeter.interval_arrays import uncrossed
 from pimeter.online import learn_columns, margins, started
 
 if TYPE_CHECKING:

@@ -106,14 +106,6 @@ def smoothed(margins: Array, tails: Tails) -> Array:
     return smooth if tails.has_centre else np.maximum(smooth, 0.0)
 
 
-def uncrossed(lower: Array, upper: Array) -> tuple[Array, Array]:
-    """Bounds that meet in the middle where they cross: possible below 50 %, and while signed neurons learn."""
-    crossed = lower > upper
-    with np.errstate(invalid="ignore"):  # bounds that are both infinite do not cross
-        middle = np.where(crossed, 0.5 * lower + 0.5 * upper, 0.0)
-    return np.where(crossed, middle, lower), np.where(crossed, middle, upper)
-
-
 def warn_of_few(
     seen: Array, tails: Tails, quantiles: list[Array], overlaps: Index, p: float, n_series: int | None
 ) -> None:

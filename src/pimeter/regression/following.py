@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pimeter.clusters import moment_numbers
 from pimeter.frames import refuse_other_orders
+from pimeter.interval_arrays import uncrossed
 from pimeter.online import OnlineNeuron
 from pimeter.validation import finite_numbers
 
@@ -165,9 +166,7 @@ class OnlineIntervals(BaseEstimator):
         unknown = (self.weight_ * self.rate_) ** 2 * (np.cumsum(fading**2) - fading**2)
         wider = np.sqrt(1.0 + unknown)
         margins = [neuron.quantile_ for neuron in self._neurons]
-        lower, upper = level - wider * margins[0], level + wider * margins[-1]
-        centre = (lower + upper) / 2.0
-        return np.column_stack([np.minimum(lower, centre), np.maximum(upper, centre)])
+        return np.column_stack(uncrossed(level - wider * margins[0], level + wider * margins[-1]))
 
     @property
     def _signs(self) -> Sequence[float]:

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _num_samples
 
 from pimeter.conformal.scores import CalibrationScores
+from pimeter.interval_arrays import uncrossed
 from pimeter.prediction import predicted
 from pimeter.validation import check_finite_rows
 
@@ -329,7 +330,7 @@ def _write_around_one(
         for side, band in enumerate((around.lower, around.upper)):
             _write_side(out[:, j, side], prediction[:, j], own[side], around.scale, band, side)
         if around.lower is not None or quantile.tails.n_cuts > 1:
-            _uncross(out[:, j])
+            out[:, j, 0], out[:, j, 1] = uncrossed(*out[:, j].T)
 
 
 def of_output(shape: IntervalShape, output: int) -> IntervalShape:
@@ -366,14 +367,6 @@ def move_out(bounds: Array, where: Flags, side: int) -> None:
     bounds[where] = np.nextafter(bounds[where], np.inf if side else -np.inf)
 
 
-def _uncross(bounds: Array) -> None:
-    """Bounds (n, 2) that crossed meet in the middle."""
-    lower, upper = bounds.T
-    crossed = lower > upper
-    if crossed.any():
-        bounds[crossed] = (0.5 * lower[crossed] + 0.5 * upper[crossed])[:, None]
-
-
 def _write_among_folds(
     quantile: ScoreQuantile, prediction: Array, shape: IntervalShape, lines: Index | None, out: Array
 ) -> None:
@@ -389,7 +382,7 @@ def _write_among_folds(
             found = np.empty((centre.shape[1], 2))
             found[:, 0] = -quantile.fold_bound(line, j, 0, start - centre, own.scale)
             found[:, 1] = quantile.fold_bound(line, j, 1, centre + end, own.scale)
-            _uncross(found)
+            found[:, 0], found[:, 1] = uncrossed(*found.T)
             largest = np.maximum(np.abs(centre).max(axis=0)[:, None], np.abs(found))
             slack = np.spacing(largest, where=np.isfinite(found), out=np.zeros_like(found))
             out[rows, j] = found + np.array([-ROUNDINGS, ROUNDINGS]) * slack
