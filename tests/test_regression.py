@@ -927,7 +927,7 @@ class TestBadInput:
             ({"width": GroupedWidth(by=9)}, "not the position of a column"),
             ({"width": "grouped", "by": np.zeros(5)}, "by must give one category for each of the 300 rows"),
             ({"width": GroupedWidth(by=0), "by": np.zeros(300)}, "by is given twice"),
-            ({"y_min": 3, "y_max": 2}, "y_min=3 must be less than y_max=2"),
+            ({"y_min": 3, "y_max": 2}, "y_min must be less than y_max; got y_min=3 and y_max=2"),
             ({"guarantee": "training-conditional", "importance_weight": np.linspace(1, 2, 300)}, "set guarantee="),
         ],
     )  # fmt: skip

@@ -160,6 +160,17 @@ def scores_between_0_and_1(name: str, given: ArrayLike) -> Array:
     return score
 
 
+def check_limits(y_min: float | None, y_max: float | None) -> None:
+    """Refuse limits that leave nothing between them, or are not finite numbers."""
+    for name, limit in (("y_min", y_min), ("y_max", y_max)):
+        if limit is not None and not np.isfinite(limit):
+            msg = f"{name} must be a finite number, or None for no limit; got {limit!r}."
+            raise ValueError(msg)
+    if y_min is not None and y_max is not None and y_min >= y_max:
+        msg = f"y_min must be less than y_max; got y_min={y_min:g} and y_max={y_max:g}."
+        raise ValueError(msg)
+
+
 def integer(name: str, value: int, *, at_least: int) -> int:
     """An integer that is not too small."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < at_least:

@@ -11,14 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from pimeter.conformal.scores import TAILS
 from pimeter.constraints import Level
-from pimeter.forecast.limits import check_limits
 from pimeter.forecast.memory import forecast_columns
 from pimeter.forecast.paths import ConePaths
 from pimeter.forecast.steps import coverage_ranges, warn_of_few
 from pimeter.forecast.window_arrays import finite_forecasts
 from pimeter.frames import refuse_other_orders
 from pimeter.online import LEARNING_RATES
-from pimeter.validation import one_or_more_levels
+from pimeter.validation import check_limits, one_or_more_levels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from pimeter.constraints import Level
 from pimeter.coverage import counted, warn_of_coverage
 from pimeter.forecast.features import Standardised
-from pimeter.forecast.limits import check_limits, check_within
+from pimeter.forecast.limits import check_within
 from pimeter.forecast.long_frames import Names, Rows, model_columns, opened, read_rows
 from pimeter.forecast.panel_bounds import MIN_OWN_WINDOWS, Rule, warn_of_pooled
 from pimeter.forecast.panel_context import History, PanelContext
@@ -22,7 +22,7 @@ from pimeter.forecast.panel_model import Known, ModelErrors, expected_errors
 from pimeter.forecast.panel_sums import PanelSums
 from pimeter.forecast.panel_windows import PanelWindows
 from pimeter.frames import frame_of
-from pimeter.validation import one_or_more_levels
+from pimeter.validation import check_limits, one_or_more_levels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,7 +19,7 @@ from pimeter.regression.frames import interval_frame
 from pimeter.regression.shift import ShiftWeights, effective_size, importance_weights
 from pimeter.regression.training import WIDTHS
 from pimeter.regression.width import Width, write_bounds
-from pimeter.validation import one_or_more_levels
+from pimeter.validation import check_limits, one_or_more_levels
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -399,9 +399,7 @@ class IntervalRegressor(RegressorMixin, IntervalAnswers):
         if self.guarantee == "training-conditional" and self.cv is not None and is_trainable(self.estimator):
             msg = 'guarantee="training-conditional" is about one calibration set, but cv makes folds; set cv=None.'
             raise ValueError(msg)
-        if self.y_min is not None and self.y_max is not None and self.y_min >= self.y_max:
-            msg = f"y_min={self.y_min} must be less than y_max={self.y_max}."
-            raise ValueError(msg)
+        check_limits(self.y_min, self.y_max)
         if self.joint and TAILS[self.tails].is_by_sign:
             msg = 'joint=True looks at all outputs at once, which have no common sign; tails="sided" needs one.'
             raise ValueError(msg)
