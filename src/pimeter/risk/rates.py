@@ -19,7 +19,6 @@ class Rate(NamedTuple):
     among: Literal["declared", "positive", "negative"]
     wrong: Literal["negative", "positive", "missed", "declared"]
     is_better_high: bool
-    words: str
 
     def risk(self, level: float) -> float:
         """Largest rate of errors."""
@@ -62,19 +61,19 @@ def _above(score: Array, cuts: Array) -> Array:
     return found
 
 
-PRECISION = Rate("above", "declared", "negative", True, "positives among rows declared positive")
-NPV = Rate("below", "declared", "positive", True, "negatives among rows declared negative")
-RECALL = Rate("above", "positive", "missed", True, "positives that are declared positive")
-FPR = Rate("above", "negative", "declared", False, "negatives that are declared positive")
+PRECISION = Rate("above", "declared", "negative", True)
+NPV = Rate("below", "declared", "positive", True)
+RECALL = Rate("above", "positive", "missed", True)
+FPR = Rate("above", "negative", "declared", False)
 
 RATES: dict[str, Rate] = {
     "precision": PRECISION,
-    "fdr": PRECISION._replace(is_better_high=False, words="negatives among rows declared positive"),
+    "fdr": PRECISION._replace(is_better_high=False),
     "npv": NPV,
-    "for": NPV._replace(is_better_high=False, words="positives among rows declared negative"),
+    "for": NPV._replace(is_better_high=False),
     "recall": RECALL,
-    "fnr": RECALL._replace(is_better_high=False, words="positives that are missed"),
+    "fnr": RECALL._replace(is_better_high=False),
     "fpr": FPR,
-    "specificity": FPR._replace(is_better_high=True, words="negatives that are not declared positive"),
-    "exceedance": NPV._replace(is_better_high=False, words="targets above the limit among rows declared safe"),
+    "specificity": FPR._replace(is_better_high=True),
+    "exceedance": NPV._replace(is_better_high=False),
 }
