@@ -23,6 +23,7 @@ MAX_VARIANCE_TO_LIST = 1e10  # variance of a binomial number from which on its p
 # Numbers of rows that `rows_needed` looks at below its bound, and how many at a time.
 MAX_ROWS_CHECKED, ROWS_PER_CHECK = 10_000, 200
 MIN_WITH_EXPONENT = 1e6  # numbers below it are written without an exponent
+RANGE_CONFIDENCE = 0.95  # of the range of a quantile
 RANGE = (0.05, 0.95)  # the points of the Beta distribution that a coverage range spans
 
 
@@ -205,7 +206,7 @@ class QuantileRanks(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def quantile_ranks(m: int, p: float, level: float = 0.95) -> QuantileRanks:
+def quantile_ranks(m: int, p: float, level: float = RANGE_CONFIDENCE) -> QuantileRanks:
     """Ranks of two of m errors that have the quantile at level p between them, and the probability that they do.
 
     Whatever the distribution, the number of independent errors below their quantile is binomial, so the quantile lies

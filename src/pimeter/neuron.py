@@ -16,7 +16,7 @@ from pimeter._kernels.arguments import LARGEST_COUNT
 from pimeter.arrays import even_array, is_dask, real_array, unmasked
 from pimeter.clusters import MIN_EXPECTED_MISSES, Units, group_numbers
 from pimeter.constraints import Level
-from pimeter.coverage import ROUNDING, effective_ranks, quantile_ranks, warn_of_coverage
+from pimeter.coverage import RANGE_CONFIDENCE, ROUNDING, effective_ranks, quantile_ranks, warn_of_coverage
 from pimeter.frames import refuse_other_orders
 from pimeter.quantiles import quantile
 from pimeter.smoothing import MIN_BEYOND, SmoothedSample
@@ -193,12 +193,12 @@ class QuantileNeuron(BaseEstimator):
         """
         is_beyond = (samples > np.atleast_1d(self.quantile_)).T.astype(np.float64)
         m, level = len(samples), float(self.confidence_level)
-        effects = units.widened_effect(is_beyond, 0.95)
+        effects = units.widened_effect(is_beyond, RANGE_CONFIDENCE)
         errors = np.atleast_1d(self.standard_error_) * np.sqrt(units.design_effect(is_beyond))
         n_beyond = units.n_equal * min(level, 1.0 - level)
         if n_beyond < MIN_BEYOND - ROUNDING:
             effects, errors[:] = np.maximum(effects, m / units.n_equal), math.nan
-        ranks = [effective_ranks(m, level, float(effect), 0.95) for effect in effects]
+        ranks = [effective_ranks(m, level, float(effect), RANGE_CONFIDENCE) for effect in effects]
         ranges = np.array(
             [one.ranked(own.low, own.high) for one, own in zip(columns, ranks, strict=True)], samples.dtype
         )

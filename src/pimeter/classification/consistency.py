@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LEAST_DRAWS, MOST_DRAWS = 5000, 200_000  # the labels at hand are one of them
 DRAWS_BEYOND = 20  # that lie beyond the level asked for, on average
-DIGITS = 9  # of a statistic: draws of the same counts differ by rounding alone
+DIGITS_OF_STATISTIC = 9  # draws of the same counts differ by rounding alone
 
 
 class Consistency(NamedTuple):
@@ -83,4 +83,4 @@ def _tilt(gaps: Array, variance: Array, odds: Array) -> Array:
     found = gaps.sum(axis=1) ** 2 / total
     if across > 1e-12 * total:
         found += (gaps @ away) ** 2 / across
-    return np.asarray(np.round(found, DIGITS))
+    return np.asarray(np.round(found, DIGITS_OF_STATISTIC))

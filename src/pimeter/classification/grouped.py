@@ -15,6 +15,7 @@ from pimeter.classification.proportions import Proportion, normal_quantile, prop
 from pimeter.classification.rates import FN, FP, PROPORTIONS, TN, TP, Metric, Rates, builtin, metric_range
 from pimeter.classification.resampling import bca, refuse_few_resamples
 from pimeter.clusters import MIN_EXPECTED_MISSES
+from pimeter.coverage import ROUNDING
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,7 +75,7 @@ class GroupedCells(NamedTuple):
         """Whether an answer occurs, but fewer than two groups of equal size are expected to have it."""
         inside, every = self.table[:, counted].sum(axis=1), self.table[:, among].sum(axis=1)
         value = float(inside.sum() / every.sum()) if every.any() else 0.0
-        return 0.0 < self._n_equal(every) * min(value, 1.0 - value) < MIN_EXPECTED_MISSES * (1.0 - 1e-9)
+        return 0.0 < self._n_equal(every) * min(value, 1.0 - value) < MIN_EXPECTED_MISSES * (1.0 - ROUNDING)
 
     def _n_equal(self, rows: Array) -> float:
         """Number of groups of equal size that vary as much as those with so many rows, of more than 1,000, too."""
@@ -86,7 +87,7 @@ class GroupedCells(NamedTuple):
         """Why metrics that are resampled have no interval: hardly a group tells of a class; empty if enough do."""
         for name, cells in SIDES.items():
             n_equal = self._n_equal(self.table[:, cells].sum(axis=1))
-            if n_equal < MIN_EXPECTED_MISSES * (1.0 - 1e-9):
+            if n_equal < MIN_EXPECTED_MISSES * (1.0 - ROUNDING):
                 n = math.floor(10.0 * n_equal) / 10.0
                 return (
                     f"{name} are in groups that say as little as {n:g} of equal size, at least "

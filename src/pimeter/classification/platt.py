@@ -10,9 +10,9 @@ from scipy.special import expit, logit
 if TYPE_CHECKING:
     from pimeter.protocols import Array, Flags
 
-EDGE = 1e-7  # scores of 0 and 1 have no logarithm of their odds
+MIN_SCORE = 1e-7  # scores of 0 and 1 have no logarithm of their odds
 MAX_STEPS = 50
-PULL = 1e-3  # of standardised slopes to 0, in observations
+SLOPE_PENALTY = 1e-3  # of standardised slopes to 0, in observations
 TOLERANCE = 1e-9
 
 
@@ -25,7 +25,7 @@ class PlattLines(NamedTuple):
 
 def log_odds(score: Array) -> Array:
     """Scores on the scale on which Platt's map is a line."""
-    return np.asarray(logit(np.clip(score, EDGE, 1.0 - EDGE)))
+    return np.asarray(logit(np.clip(score, MIN_SCORE, 1.0 - MIN_SCORE)))
 
 
 def platt_lines(odds: Array, is_positive: Flags, counts: Array, start: tuple[float, float] = (0.0, 0.0)) -> PlattLines:
@@ -44,14 +44,14 @@ def platt_lines(odds: Array, is_positive: Flags, counts: Array, start: tuple[flo
 
     def loss(a: Array, b: Array) -> Array:
         z = a[:, None] * x + b[:, None]
-        return np.asarray((counts * (np.logaddexp(0.0, z) - target * z)).sum(axis=1) + 0.5 * PULL * a**2)
+        return np.asarray((counts * (np.logaddexp(0.0, z) - target * z)).sum(axis=1) + 0.5 * SLOPE_PENALTY * a**2)
 
     now = loss(slope, intercept)
     for _ in range(MAX_STEPS):
         p = expit(slope[:, None] * x + intercept[:, None])
         error, curve = counts * (p - target), counts * (p * (1.0 - p))
-        g_a, g_b = error @ x + PULL * slope, error.sum(axis=1)
-        h_aa, h_ab, h_bb = curve @ x**2 + PULL, curve @ x, curve.sum(axis=1) + 1e-12
+        g_a, g_b = error @ x + SLOPE_PENALTY * slope, error.sum(axis=1)
+        h_aa, h_ab, h_bb = curve @ x**2 + SLOPE_PENALTY, curve @ x, curve.sum(axis=1) + 1e-12
         det = np.maximum(h_aa * h_bb - h_ab**2, 1e-300)
         step_a, step_b = (h_bb * g_a - h_ab * g_b) / det, (h_aa * g_b - h_ab * g_a) / det
         size = np.ones(len(counts))

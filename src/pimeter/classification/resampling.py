@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from pimeter.coverage import percent
+from pimeter.coverage import ROUNDING, percent
 from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Resamples:
 
 def refuse_few_resamples(n_resamples: int, confidence_level: float) -> None:
     """Refuse resamples of which too few would lie beyond the bounds."""
-    needed = math.ceil(2 * MIN_BEYOND / (1.0 - confidence_level) * (1.0 - 1e-9))  # 1 - .9 is a little less than .1
+    needed = math.ceil(2 * MIN_BEYOND / (1.0 - confidence_level) * (1.0 - ROUNDING))  # 1 - .9 is a little less than .1
     if n_resamples < needed:
         msg = (
             f"n_resamples={n_resamples} is too few for the bootstrap at {percent(confidence_level, 8)}: at "

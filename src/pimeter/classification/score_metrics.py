@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MIN_ROWS_OF_CLASS = 10  # below which nothing is said
 MIN_FREEDOM = 6.0  # that a variance is taken to have; with fewer intervals of good classifiers are too wide
-STEPS = 60  # of a bisection
+BISECTION_STEPS = 60
 
 
 def by_scores(names: list[str], is_positive: Flags, score: Array, confidence_level: float) -> dict[str, Estimate]:
@@ -163,7 +163,7 @@ def _newcombe(value: float, n_positive: int, n_negative: int, confidence_level: 
     bounds = []
     for far in (0.0, 1.0):
         near, away = value, far
-        for _ in range(STEPS):
+        for _ in range(BISECTION_STEPS):
             middle = (near + away) / 2.0
             near, away = (near, middle) if is_far(middle) else (middle, away)
         bounds.append(near)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 GuaranteeKind = Literal["marginal", "training-conditional", "approximate"]
 GUARANTEES = frozenset(get_args(GuaranteeKind))
 
-SET_CONFIDENCE = 0.95  # of guarantee="training-conditional"
+TRAINING_CONDITIONAL_CONFIDENCE = 0.95  # of guarantee="training-conditional"
 PLACE_SPREAD = 0.15  # standard errors by which a neuron's place follows t, see `neuron_level` ...
 RANKS_AHEAD, RANKS_BEHIND = 0.2, 0.45  # ... and ranks that it goes ahead, and stays behind for a single error beyond it
 MIN_ESTIMATED_RATIO = 5  # times the rows that a guarantee takes: with fewer effective ones estimated weights may fail
@@ -158,7 +158,7 @@ def _doubts_of_folds(folds: FoldModels, members: slice | NDArray[Any]) -> list[s
 
 def confidence_of(tails: Tails) -> float:
     """Where each sign has its own sample, each keeps its level with confidence sqrt(.95), so that both do with .95."""
-    return math.sqrt(SET_CONFIDENCE) if tails.is_by_sign else SET_CONFIDENCE
+    return math.sqrt(TRAINING_CONDITIONAL_CONFIDENCE) if tails.is_by_sign else TRAINING_CONDITIONAL_CONFIDENCE
 
 
 def rank(m: float, p: float) -> int:
@@ -244,7 +244,12 @@ class Guarantee:
 
 @lru_cache(maxsize=4096)
 def rank_guarantee(
-    m: float, p: float, *, kind: GuaranteeKind = "marginal", n_cuts: int = 1, confidence: float = SET_CONFIDENCE
+    m: float,
+    p: float,
+    *,
+    kind: GuaranteeKind = "marginal",
+    n_cuts: int = 1,
+    confidence: float = TRAINING_CONDITIONAL_CONFIDENCE,
 ) -> Guarantee:
     """What m scores that are exchangeable with those of new rows guarantee at confidence level p.
 
@@ -299,7 +304,7 @@ def _beta_point(mean: float, m: float, point: float) -> float:
 
 @lru_cache(maxsize=256)
 def scores_needed(
-    p: float, *, kind: GuaranteeKind = "marginal", n_cuts: int = 1, confidence: float = SET_CONFIDENCE
+    p: float, *, kind: GuaranteeKind = "marginal", n_cuts: int = 1, confidence: float = TRAINING_CONDITIONAL_CONFIDENCE
 ) -> int:
     """Fewest scores that can guarantee p; the arguments are those of `rank_guarantee`."""
     if kind != "training-conditional":

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pimeter.protocols import Array
 
 N_MARGINS = 4097  # of orders, between that of the least and that of the largest possible target
-ROUNDING = 1e-12  # of a loss in proportion to its bound
+LOSS_ROUNDING = 1e-12  # of a loss in proportion to its bound
 
 OwnLoss = Callable[..., "ArrayLike"]
 
@@ -67,7 +67,7 @@ def own_loss(loss: OwnLoss, y: NDArray[Any], score: NDArray[Any], thresholds: Ar
     """Losses by a function of targets, scores and a threshold, each checked."""
     columns = [_checked(loss(y, score, one), len(y), bound, one) for one in thresholds.tolist()]
     table = np.stack([column / bound for column in columns])
-    is_monotone = bool((np.diff(table, axis=0) >= -ROUNDING).all())
+    is_monotone = bool((np.diff(table, axis=0) >= -LOSS_ROUNDING).all())
     is_binary = bound == 1.0 and all(column.dtype == np.bool_ for column in columns)
     return RowLosses(thresholds, table.__getitem__, bound, float("nan"), is_monotone, is_binary)
 
@@ -81,7 +81,7 @@ def _checked(losses: ArrayLike, n: int, bound: float, threshold: float) -> NDArr
             f"{counted(n, 'row')}."
         )
         raise ValueError(msg)
-    wrong = ~((found >= 0.0) & (found <= bound * (1.0 + ROUNDING)))
+    wrong = ~((found >= 0.0) & (found <= bound * (1.0 + LOSS_ROUNDING)))
     if wrong.any():
         msg = (
             f"The loss at threshold {threshold:g} is {found[wrong][0]:g} in row {first_index(wrong)}; losses must lie "
