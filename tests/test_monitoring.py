@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -634,7 +635,12 @@ class TestLog:
         assert found["n_rows"] == 1000
         assert abs(found["since"] - 600) < 60
         assert "<figure>" in page.read_text(encoding="utf-8")
-        done = self.run(log, *options, "--restart")
+        assert "the alarm says that it no longer is" in page.read_text(encoding="utf-8")
+        said = self.run(log, *options).stdout.splitlines()
+        commands = [line for line in said if line.startswith("pimeter")]
+        assert commands[0].startswith("pimeter recalibrate since-the-change.csv --apply new.csv")
+        assert "--target y --lower lo-90 --upper hi-90 --by store --restart" in commands[1]
+        done = self.run(*shlex.split(commands[1])[2:])
         assert done.returncode == 0, done.stderr
         assert "Nothing is known yet" in done.stdout
 

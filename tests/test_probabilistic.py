@@ -254,6 +254,7 @@ class TestAlarms:
         found = pm.measure(y, intervals=around(centre, HALF), confidence_level=0.9, by=by)
         assert "subgroups" in found.diagnosis.raised
         assert "in category a" in found.diagnosis["subgroups"].sentence
+        assert "coverage goes on varying with the category" in found.advice[-1]
 
     def test_misses_in_runs(self, rows):
         centre, _ = rows

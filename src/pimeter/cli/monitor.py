@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +13,7 @@ import typer
 import pimeter
 from pimeter.cli.app import app
 from pimeter.cli.columns import TARGETS, categories, named_or_guessed, refuse_one_for_two
-from pimeter.cli.given import given_columns
+from pimeter.cli.given import GivenColumns, given_columns, recalibration_command
 from pimeter.cli.options import GivenLevel, Json, Lower, Out, Target, Upper, is_level, reads_files
 from pimeter.cli.terminal import answer, print_table, progress
 from pimeter.cli.writing import about_page, draft_of, write_result
@@ -94,7 +96,8 @@ def monitor(
                 frame.select(bounds).to_numpy(),
                 *(None if name is None else categories(frame[name]) for name in (by, ids)),
             )
-            found = watch.explain()
+            columns = {"--target": own, "--lower": bounds[0], "--upper": bounds[1], "--by": by, "--id": ids}
+            found = _with_commands(watch.explain(), file, state, columns, reading)
         counts = f"{new.n_new:,} rows were new, and {new.n_counted:,} targets"
         notes.append(f"{counts}; {found.n_waiting:,} rows wait for theirs")
         if draft and out:
@@ -103,6 +106,27 @@ def monitor(
     answer(found, lambda: show(found), notes, out, as_json=json)
     if found.is_alarm:
         raise typer.Exit(EXIT_CODE_OF_ALARM)
+
+
+def _with_commands(
+    found: Explanation, file: str, state: Path, columns: Mapping[str, str | None], reading: Reading
+) -> Explanation:
+    """What is known, with commands in the place of code."""
+    if not found.code:
+        return found
+    target, lower, upper = (str(columns[name]) for name in ("--target", "--lower", "--upper"))
+    given = GivenColumns((lower, upper), "intervals", found.confidence_level)
+    named = [part for name, column in columns.items() if column is not None for part in (name, column)]
+    again = ["pimeter", "monitor", file, "--state", str(state), *named, *reading.options, "--restart"]
+    code = "\n".join(
+        [
+            "# since-the-change.csv: the rows of the log from there on",
+            recalibration_command("since-the-change.csv", target, given, found.confidence_level, reading.options),
+            "# once the log has intervals that were made anew",
+            shlex.join(again),
+        ]
+    )
+    return replace(found, diagnosis=replace(found.diagnosis, code=code))
 
 
 def _given(settings: Mapping[str, float | None]) -> dict[str, float]:
@@ -162,4 +186,5 @@ def show(found: Explanation) -> None:
     if found.since is not None:
         rows.append(("since row", f"{found.since:,}", f"between {found.since_lower:,} and {found.since_upper:,}"))
     sentences = [f"{one.question} {one.sentence}" for one in found.findings]
-    print_table(str(found.headline), ("figure", "value", "what it is"), rows, [*sentences, *found.advice])
+    told = [*sentences, *found.advice, *filter(None, [found.code])]
+    print_table(str(found.headline), ("figure", "value", "what it is"), rows, told)

@@ -310,7 +310,13 @@ def _with_code(diagnosis: Diagnosis, evidence: IntervalEvidence, alternatives: S
     if "runs" in raised or (evidence.effect != 1.0 and not evidence.has_groups):
         independent = "" if evidence.has_groups else " and takes rows for independent"
         once = f"The code calibrates once{independent}, so it guarantees nothing about later times"
-        beside = [f"{once}: calibrate anew as targets become known."]
+        beside.append(f"{once}: calibrate anew as targets become known.")
+    of = _least_covered(evidence) if "subgroups" in raised else ""
+    if of and of not in FOLLOWED:
+        beside.append(
+            f"The code moves the intervals of all rows alike, so that coverage goes on varying with "
+            f"{'the category' if of == 'by' else of}."
+        )
     return replace(diagnosis, advice=(*diagnosis.advice, *beside), code=code, options=("--method", method))
 
 
@@ -319,11 +325,16 @@ def _method(evidence: IntervalEvidence, alternatives: Sequence[Alternative], rai
 
     No alternative moves both bounds to one side, or differently where predictions or widths are larger.
     """
-    is_uneven = "subgroups" in raised and min(SameCoverage().asked(evidence), key=lambda one: one[0])[1].of in FOLLOWED
+    is_uneven = "subgroups" in raised and _least_covered(evidence) in FOLLOWED
     if is_uneven or "balance" in raised or not alternatives:
         return "auto"
     best = min(alternatives, key=lambda one: one.interval_score).name
     return {"moved by": "additive", "widened by": "multiplicative"}.get(best, "auto")
+
+
+def _least_covered(evidence: IntervalEvidence) -> str:
+    """What divides the rows into subgroups of which one is covered least, by its p-value."""
+    return min(SameCoverage().asked(evidence), key=lambda one: one[0])[1].of
 
 
 def _infinite(evidence: IntervalEvidence) -> list[Finding]:
