@@ -23,7 +23,7 @@ from sklearn.svm import LinearSVC
 
 from pimeter import CoverageWarning, SetClassifier
 from pimeter.classification.conformity import PENALTIES, Penalty, aps, chosen_penalty, lac
-from pimeter.conformal.guarantee import UNEQUAL_FOLDS, rank_guarantee
+from pimeter.conformal.guarantee import NOT_ALL_OTHERS, rank_guarantee
 from pimeter.row_hashes import row_draws
 
 K = 4
@@ -396,7 +396,7 @@ def test_folds_of_models_that_lack_other_rows_guarantee_nothing():
     assert not np.isnan(found.set_params(cv=complete).fit(X, Y).guaranteed_level_)
     for splits in (of_one_fold, thinned):
         assert np.isnan(found.set_params(cv=splits).fit(X, Y).guaranteed_level_)
-        assert found.guarantee_reason_ == UNEQUAL_FOLDS
+        assert found.guarantee_reason_ == NOT_ALL_OTHERS
 
 
 def test_folds_count_calibration_scores_below():

@@ -126,7 +126,7 @@ def _no_loss(name: str, losses: RowLosses, level: float, delta: float | None) ->
 
 
 def _more_rows(needed: float, n: int) -> str:
-    """How many rows like these would do, or that no number worth naming would."""
+    """How many rows like these would do, or that it takes too many to bring."""
     most = max(MANY_ROWS, MANY_TIMES_THE_ROWS * n)
     if needed > most:
         return f"more than {most:,} rows like these would be needed; it takes a better model, or another level"
