@@ -8,6 +8,7 @@ import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import pimeter as pm
+from pimeter.classification import label_shift_ratios, roc_band, set_coverage_score
 from pimeter.regression import OnlineIntervals
 
 N = 120
@@ -25,6 +26,7 @@ GROUP = pd.Series(np.arange(N) // 4, LABELS)
 TIME = pd.Series(np.arange(N), LABELS)
 SCORE = 1.0 / (1.0 + np.exp(-3.0 * X["a"]))
 IS_POSITIVE = pd.Series((RNG.uniform(size=N) < SCORE).astype(int), LABELS)
+BOTH_SCORES = pd.DataFrame({0: 1.0 - SCORE, 1: SCORE})
 WEIGHT = pd.Series(RNG.uniform(1.0, 2.0, N), LABELS)
 WINDOWS = pd.DataFrame(RNG.normal(size=(N, 3)), LABELS)
 
@@ -110,6 +112,9 @@ ENTRIES = {
         (IS_POSITIVE, SCORE),
     ),
     "calibration_error": (pm.calibration_error, (IS_POSITIVE, SCORE)),
+    "roc_band": (roc_band, (IS_POSITIVE, SCORE)),
+    "label_shift_ratios": (lambda y, s: label_shift_ratios(y, s, BOTH_SCORES.to_numpy()), (IS_POSITIVE, BOTH_SCORES)),
+    "set_coverage_score": (set_coverage_score, (IS_POSITIVE, BOTH_SCORES > 0.2)),
     "RiskController": (lambda y, s: pm.RiskController("precision", 0.5).fit(y, s), (IS_POSITIVE, SCORE)),
     "RiskController triage": (
         lambda y, s: pm.RiskController(("npv", "precision"), 0.5).fit(y, s),

@@ -16,6 +16,7 @@ import numpy as np
 from pimeter.classification.inputs import class_labels, ordered_classes, positive_column, refuse_missing
 from pimeter.classification.proportions import Proportion, clopper_pearson
 from pimeter.classification.score_metrics import refuse_few_of_a_class
+from pimeter.frames import refuse_other_order
 from pimeter.validation import finite_numbers, integer, one_level
 
 if TYPE_CHECKING:
@@ -164,6 +165,7 @@ class _Classes:
 
     @classmethod
     def of(cls, y_true: ArrayLike, y_score: ArrayLike, pos_label: Hashable) -> _Classes:
+        refuse_other_order("y_true", y_true, "y_score", y_score)
         score = finite_numbers("y_score", y_score)
         if score.ndim != 1:
             msg = f"y_score must hold one score for each row, such as y_score[:, 1]; got shape {score.shape}."

@@ -9,6 +9,7 @@ import numpy as np
 
 from pimeter.classification.inputs import class_labels, refuse_missing
 from pimeter.coverage import warn_of_coverage
+from pimeter.frames import refuse_other_order
 from pimeter.validation import one_level, row_weights, scores_between_0_and_1
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def label_shift_ratios(
     """
     from scipy.optimize import nnls
 
+    refuse_other_order("y_true", y_true, "y_score", y_score)
     score, new = _old_and_new(y_score, new_score)
     codes = _codes(y_true, score, labels)
     frequency = np.bincount(codes, minlength=score.shape[1]) / len(codes)
@@ -131,6 +133,7 @@ def label_shift_sets(
            [False, False]])
     """
     level = one_level("confidence_level", confidence_level)
+    refuse_other_order("y_true", y_true, "y_score", y_score)
     score, new = _old_and_new(y_score, new_score)
     ratio = row_weights("class_ratio", class_ratio, score.shape[1])
     codes = _codes(y_true, score, labels)

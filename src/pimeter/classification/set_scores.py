@@ -8,6 +8,7 @@ import numpy as np
 
 from pimeter.arrays import even_array
 from pimeter.classification.inputs import class_labels, refuse_missing
+from pimeter.frames import refuse_other_order
 from pimeter.validation import integer
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def set_coverage_score(y_true: ArrayLike, y_set: ArrayLike, *, labels: Sequence[
     >>> set_coverage_score(["a", "b", "a"], [[True, False], [True, False], [True, True]], labels=["a", "b"])
     0.6666666666666666
     """
+    refuse_other_order("y_true", y_true, "y_set", y_set)
     return float(_is_covered(y_true, _sets(y_set), labels).mean())
 
 
@@ -97,6 +99,7 @@ def size_stratified_coverage_score(
     0.5
     """
     least = integer("min_rows", min_rows, at_least=1)
+    refuse_other_order("y_true", y_true, "y_set", y_set)
     sets = _sets(y_set)
     is_covered, size = _is_covered(y_true, sets, labels), sets.sum(axis=1)
     rows = np.bincount(size)

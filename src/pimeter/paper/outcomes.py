@@ -23,6 +23,7 @@ from pimeter.classification.inputs import (
 )
 from pimeter.classification.rates import Metric, Rates
 from pimeter.conformal.guarantee import rank_guarantee
+from pimeter.frames import refuse_other_order
 from pimeter.paper.errors import OutcomeErrors, outcome_errors
 from pimeter.plotting.display import INSIDE_COLOUR, LINE_COLOUR, OUTSIDE_COLOUR, pyplot
 from pimeter.quantiles import quantile
@@ -92,6 +93,7 @@ def score_spread(
     accuracy   0.7640  [ 0.5319,  0.9961]  pim (spread of the scores, not a confidence interval)
     """
     level, chosen = one_level("confidence_level", confidence_level), metric_functions(metrics)
+    refuse_other_order("y_true", y_true, "y_score", y_score)
     score = class_scores("y_score", y_score)
     if score.ndim == 2 and score.shape[1] > 2:
         msg = (
