@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.stats import rankdata
@@ -197,16 +197,22 @@ def ordered_classes(
     """The classes in the order of the columns of the score."""
     k = 2 if score.ndim == 1 else score.shape[1]
     if labels is not None:
-        classes: list[Hashable] = np.asarray(labels).tolist()
-        if len(classes) != k or len(set(classes)) != k:
-            msg = f"labels must name the {k} classes that y_score is about; got {classes!r}."
-            raise ValueError(msg)
+        classes = named_classes(labels, k, "y_score")
     elif known is None:
         return _classes_without_labels(score, k, pos_label, calibration)
     else:
         classes = known.classes
     if known is not None:
         _check_classes(known, classes, k, labels is not None)
+    return classes
+
+
+def named_classes(labels: Sequence[Hashable], k: int, name: str) -> list[Any]:
+    """Labels of the k columns of an argument, each named once."""
+    classes: list[Any] = np.asarray(labels).tolist()
+    if len(classes) != k or len(set(classes)) != k:
+        msg = f"labels must name the {k} classes of the columns of {name}, each once; got {classes!r}."
+        raise ValueError(msg)
     return classes
 
 

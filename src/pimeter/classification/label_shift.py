@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pimeter.classification.inputs import class_labels, refuse_missing
+from pimeter.classification.inputs import class_labels, named_classes, refuse_missing
 from pimeter.coverage import warn_of_coverage
 from pimeter.frames import refuse_other_order
 from pimeter.validation import one_level, row_weights, scores_between_0_and_1
@@ -170,7 +170,7 @@ def _probabilities(name: str, given: ArrayLike) -> Array:
 def _codes(y_true: ArrayLike, score: Array, labels: Sequence[Hashable] | None) -> Index:
     """Column of the class of each row."""
     known = refuse_missing("y_true", class_labels("y_true", y_true, len(score)))
-    classes = known.classes if labels is None else np.asarray(labels).tolist()
+    classes = known.classes if labels is None else named_classes(labels, score.shape[1], "y_score")
     if len(set(classes)) != score.shape[1] or not set(known.classes) <= set(classes):
         msg = (
             f"y_true holds {known.classes[:5]!r}, which does not fit the {score.shape[1]} columns of y_score; give "

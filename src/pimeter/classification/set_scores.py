@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pimeter.arrays import even_array
-from pimeter.classification.inputs import class_labels, refuse_missing
+from pimeter.classification.inputs import class_labels, named_classes, refuse_missing
 from pimeter.frames import refuse_other_order
 from pimeter.validation import integer
 
@@ -123,10 +123,8 @@ def _sets(given: ArrayLike) -> Flags:
 def _is_covered(y_true: ArrayLike, sets: Flags, labels: Sequence[Hashable] | None) -> Flags:
     """Whether each row's set holds its class."""
     known = refuse_missing("y_true", class_labels("y_true", y_true, len(sets)))
-    classes: list[Any] = list(range(sets.shape[1])) if labels is None else np.asarray(labels).tolist()
-    if len(classes) != sets.shape[1] or len(set(classes)) != len(classes):
-        msg = f"labels must name the {sets.shape[1]} classes of the columns of y_set; got {classes!r}."
-        raise ValueError(msg)
+    k = sets.shape[1]
+    classes: list[Any] = list(range(k)) if labels is None else named_classes(labels, k, "y_set")
     if not set(known.classes) & set(classes):
         msg = f"y_true holds {known.classes[:5]!r}, none of the classes {classes[:5]!r}; give labels=model.classes_."
         raise ValueError(msg)
