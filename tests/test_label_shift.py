@@ -101,7 +101,7 @@ class TestLabelShift:
             label_shift_ratios(*arguments)
 
     def test_a_class_that_is_named_twice(self):
-        with pytest.raises(ValueError, match="labels must name the 3 classes .*each once"):
+        with pytest.raises(ValueError, match=r"labels must name the 3 classes .*each once"):
             label_shift_ratios([0, 1], np.full((2, 3), 0.3), np.full((1, 3), 0.3), labels=[0, 1, 1])
 
     def test_a_class_without_rows(self):

@@ -15,7 +15,6 @@ from pimeter.conformal.categories import category_labels
 from pimeter.conformal.estimator import HELD_OUT, ConformalEstimator
 from pimeter.conformal.folds import FoldModels
 from pimeter.conformal.scores import CalibrationScores
-from pimeter.frames import check_pair
 from pimeter.row_hashes import row_draws
 
 if TYPE_CHECKING:
@@ -34,24 +33,18 @@ class TrainedSets(ConformalEstimator):
     by: Any
     randomized: bool
     classes_: NDArray[Any]
+    _target_word = "class"
     _why_fewer_to_split: ClassVar[str] = (
         " Rows that choose RAPS's constants are set apart before: it needs a splitter, and no list of rows."
     )
 
-    def _targets(self, X: FeatureTable, y: ArrayLike) -> NDArray[Any]:
-        """Classes of rows, none missing, all as numbers or all as strings."""
-        if y is None:
-            msg = f"{type(self).__name__} requires y to be passed, but the target y is None; give one class per row."
-            raise ValueError(msg)
-        check_pair(X, y)
+    def _target_array(self, y: ArrayLike) -> NDArray[Any]:
+        """Classes as a column of labels."""
         target: NDArray[Any] = column_or_1d(even_array("y", y), warn=True)
-        n = _num_samples(X)
-        if len(target) != n:
-            msg = f"y has {len(target)} rows, but X has {n}: give one class for each row of X."
-            raise ValueError(msg)
-        if not n:
-            msg = "y has 0 sample(s), while a minimum of 1 is required: give at least one row."
-            raise ValueError(msg)
+        return target
+
+    def _checked_targets(self, target: NDArray[Any]) -> NDArray[Any]:
+        """Classes of rows, none missing, all as numbers or all as strings."""
         kind = target.dtype.kind
         if kind in "fmM" and not np.isfinite(target).all():
             what = "NaN" if np.isnan(target).any() else "infinity"

@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
-from sklearn.utils.validation import _check_method_params, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted, validate_data
 
 from pimeter.arrays import taken, unmasked
 from pimeter.clusters import group_numbers
@@ -23,7 +23,7 @@ from pimeter.conformal.model import for_the_model, metadata_router, trained
 from pimeter.conformal.quantile import Calibrated
 from pimeter.coverage import counted, warn_of_coverage
 from pimeter.duplicates import are_copies, copies
-from pimeter.frames import column_names, refuse_lazy, refuse_other_orders
+from pimeter.frames import check_pair, column_names, refuse_lazy, refuse_other_orders
 from pimeter.prediction import columns_named
 from pimeter.row_hashes import row_keys
 
@@ -72,6 +72,7 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
     guarantee: GuaranteeKind
     random_state: Any
     estimator_: Any
+    _target_word: ClassVar[str]  # what a target is called in messages
     _why_fewer_to_split: ClassVar[str] = ""  # a sentence, where `_rows_to_split` sets rows apart
     _settings: dict[str, Any]  # what was calibrated with: changed parameters count from the next calibration on
 
@@ -98,9 +99,29 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         """What scikit-learn's metadata routing hands on: `by` and `groups` to this, other arguments to the model."""
         return metadata_router(self, self.estimator if is_trainable(self.estimator) else None)
 
-    @abstractmethod
     def _targets(self, X: FeatureTable, y: ArrayLike) -> Values:
         """Targets that can be learned from, one for each row; or a ValueError."""
+        if y is None:
+            one = f"give one {self._target_word} per row"
+            msg = f"{type(self).__name__} requires y to be passed, but the target y is None; {one}."
+            raise ValueError(msg)
+        check_pair(X, y)
+        target, n = self._target_array(y), _num_samples(X)
+        if len(target) != n:
+            msg = f"y has {len(target)} rows, but X has {n}: give one {self._target_word} for each row of X."
+            raise ValueError(msg)
+        if not n:
+            msg = "y has 0 sample(s), while a minimum of 1 is required: give at least one row."
+            raise ValueError(msg)
+        return self._checked_targets(target)
+
+    @abstractmethod
+    def _target_array(self, y: ArrayLike) -> Values:
+        """Targets as an array whose first axis is that of rows; or a ValueError."""
+
+    @abstractmethod
+    def _checked_targets(self, target: Values) -> Values:
+        """Targets, one for each row, as they are learned from; or a ValueError."""
 
     @abstractmethod
     def _remember_targets(self, X: FeatureTable, target: Values, model: Model | None) -> None:

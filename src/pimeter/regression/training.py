@@ -11,7 +11,7 @@ from joblib import parallel_config
 from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.parallel import delayed
-from sklearn.utils.validation import _num_samples, check_array
+from sklearn.utils.validation import check_array
 
 from pimeter.arrays import real_array, some_rows, unmasked
 from pimeter.conformal.estimator import ConformalEstimator, is_function
@@ -22,7 +22,7 @@ from pimeter.conformal.quantile import ScoreQuantile
 from pimeter.conformal.scores import TAILS
 from pimeter.coverage import warn_of_coverage
 from pimeter.duplicates import UNPROVEN
-from pimeter.frames import check_pair, column_values, refuse_other_orders
+from pimeter.frames import column_values, refuse_other_orders
 from pimeter.progress import FollowedFit, results_of
 from pimeter.regression.auto import AutoWidth
 from pimeter.regression.cqr import QuantileWidth
@@ -71,6 +71,7 @@ class Remembered(NamedTuple):
 class TrainedIntervals(FollowedFit, ConformalEstimator):
     """The part of `IntervalRegressor` that trains models and widths, and finds calibration scores."""
 
+    _target_word = "target"
     width: str | Width
     tails: str
     joint: bool
@@ -347,12 +348,8 @@ class TrainedIntervals(FollowedFit, ConformalEstimator):
         is_joint = self.joint and self._n_outputs is not None and self._n_outputs > 1
         return JointWidth(self._width()) if is_joint else self._width()
 
-    def _targets(self, X: FeatureTable, y: ArrayLike) -> Array:
-        """Finite targets of shape (n,) or (n, k), within `y_min` and `y_max`."""
-        if y is None:
-            msg = f"{type(self).__name__} requires y to be passed, but the target y is None; give one target per row."
-            raise ValueError(msg)
-        check_pair(X, y)
+    def _target_array(self, y: ArrayLike) -> NDArray[Any]:
+        """Real numbers of shape (n,) or (n, k), in their own precision."""
         given = check_array(
             unmasked(y), ensure_2d=False, dtype=None, ensure_all_finite=False, allow_nd=True, ensure_min_samples=0
         )
@@ -362,19 +359,18 @@ class TrainedIntervals(FollowedFit, ConformalEstimator):
             msg = f"y must hold real numbers, one for each row; got dtype {given.dtype}. For classes use SetClassifier."
             raise ValueError(msg) from why
         if given.dtype.kind == "b":
-            warnings.warn("y is boolean, taken for 0 and 1; for classes use SetClassifier.", stacklevel=4)
-        target = target.astype(np.float64, copy=False)
+            warnings.warn("y is boolean, taken for 0 and 1; for classes use SetClassifier.", stacklevel=5)
         if target.ndim not in {1, 2}:
             msg = f"y must have shape (n,) or (n, k); got {target.shape}."
             raise ValueError(msg)
-        if len(target) != _num_samples(X):
-            msg = f"y has {len(target)} rows, but X has {_num_samples(X)}: give one target for each row of X."
-            raise ValueError(msg)
-        if not len(target):
-            msg = "y has 0 sample(s), while a minimum of 1 is required: give at least one row."
-            raise ValueError(msg)
+        return target
+
+    def _checked_targets(self, target: NDArray[Any]) -> Array:
+        """Finite targets within `y_min` and `y_max`."""
+        dtype = target.dtype if target.dtype.kind == "f" else np.dtype(np.float64)
+        target = target.astype(np.float64, copy=False)
         check_finite_rows("y", target, "Leave such rows out.")
-        self._check_range(target, given.dtype if given.dtype.kind == "f" else target.dtype)
+        self._check_range(target, dtype)
         return target
 
     def _check_range(self, target: Array, dtype: np.dtype[Any]) -> None:
