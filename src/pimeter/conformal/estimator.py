@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_method_params, _num_samples, check_i
 
 from pimeter.arrays import taken, unmasked
 from pimeter.clusters import group_numbers
-from pimeter.conformal.exchangeability import in_groups, warn_of_shuffled_dates
+from pimeter.conformal.exchangeability import warn_of_shuffled_dates
 from pimeter.conformal.guarantee import COPIES, ORDER
 from pimeter.conformal.model import for_the_model, metadata_router, trained
 from pimeter.conformal.quantile import Calibrated
@@ -218,7 +218,7 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
             doubts = tuple(dict.fromkeys((*doubts, ORDER)))
         labels, keys, codes = taken(scores.places, labels, keys, codes)
         scores = replace(scores, labels=labels, keys=keys, doubts=doubts, places=None)
-        self._learn(in_groups(scores, codes, are_copies=is_copied))
+        self._learn(scores.in_groups(codes, are_copies=is_copied))
 
     def _calibrate(
         self,
@@ -252,7 +252,7 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         size = None if effective_size is None else effective_size * len(scores) / m
         known = {"labels": labels, "importance": importance, "keys": keys, "effective_size": size, "doubts": doubts}
         scores = replace(scores, **known, places=None)
-        self._learn(in_groups(scores, codes, are_copies=is_copied))
+        self._learn(scores.in_groups(codes, are_copies=is_copied))
 
     def _learn(self, scores: CalibrationScores) -> None:
         """Set everything that calibration is known by."""
@@ -362,6 +362,25 @@ def _several_groups(groups: ArrayLike, n: int) -> Index:
     return codes
 
 
+def _check_split(rows: Index, others: Index, codes: Index | None) -> None:
+    """Refuse a split whose two parts have rows in common, that leaves none out, or that divides a group."""
+    n_shared = len(np.intersect1d(rows, others))
+    if n_shared:
+        msg = f"cv trains on {n_shared} of the rows that it leaves out, which then say nothing about new rows."
+        raise ValueError(msg)
+    if not len(others):
+        msg = "cv has a split that leaves no row out of training: nothing to calibrate with. Use other splits."
+        raise ValueError(msg)
+    n_divided = 0 if codes is None else len(np.intersect1d(codes[rows], codes[others]))
+    if n_divided:
+        msg = (
+            f"A split divides the rows of {counted(n_divided, 'group')}. Use a splitter of groups, such as "
+            "cv=GroupKFold(5). "
+            "(shuffle=False without cv calibrates on the last 20 % of the rows: a group has to begin there.)"
+        )
+        raise ValueError(msg)
+
+
 def checked_splits(
     splitter: Any,
     X: FeatureTable,
@@ -392,21 +411,7 @@ def checked_splits(
         msg = "cv has no splits. A generator is used up by one fit: give a list, or a splitter such as KFold(5)."
         raise ValueError(msg)
     for rows, others in found:
-        n_shared = len(np.intersect1d(rows, others))
-        if n_shared:
-            msg = f"cv trains on {n_shared} of the rows that it leaves out, which then say nothing about new rows."
-            raise ValueError(msg)
-        if not len(others):
-            msg = "cv has a split that leaves no row out of training: nothing to calibrate with. Use other splits."
-            raise ValueError(msg)
-        n_divided = 0 if codes is None else len(np.intersect1d(codes[rows], codes[others]))
-        if n_divided:
-            msg = (
-                f"A split divides the rows of {counted(n_divided, 'group')}. Use a splitter of groups, such as "
-                "cv=GroupKFold(5). "
-                "(shuffle=False without cv calibrates on the last 20 % of the rows: a group has to begin there.)"
-            )
-            raise ValueError(msg)
+        _check_split(rows, others, codes)
     return [(rest[rows], rest[others]) for rows, others in found]
 
 

@@ -1,42 +1,20 @@
-"""Rows that are not exchangeable with new ones: those of one group resemble each other, those with dates may drift."""
+"""Rows that are not exchangeable with new ones: those in the order of their dates may drift."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
-import numpy as np
 
 from pimeter.arrays import as_frame
-from pimeter.conformal.guarantee import GROUPS
 from pimeter.coverage import warn_of_coverage
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from pimeter.conformal.scores import CalibrationScores
-    from pimeter.protocols import FeatureTable, Index
+    from pimeter.protocols import FeatureTable
 
 MIN_DATED_ROWS = 10  # rows that chance does not put in the order of their dates
-
-
-def in_groups(scores: CalibrationScores, codes: Index | None, *, are_copies: bool) -> CalibrationScores:
-    """Each group counts once: it has one row if rows are copies of one, else all rows with equal parts of a count.
-
-    Without groups (None) each row counts. Nothing is proven of rows that resemble each other where there are folds,
-    categories or importance weights, too.
-    """
-    if codes is None:
-        return scores
-    if not are_copies:
-        n_groups = int(np.count_nonzero(np.bincount(codes)))
-        if scores.folds is not None or scores.labels is not None or scores.importance is not None:
-            return replace(scores, n_groups=n_groups, doubts=(*scores.doubts, GROUPS))
-        return replace(scores, n_groups=n_groups, groups=codes)
-    first = np.unique(codes, return_index=True)[1]
-    size = None if scores.effective_size is None else scores.effective_size * len(first) / len(codes)
-    return replace(scores.rows(np.sort(first)), effective_size=size)
 
 
 def warn_of_shuffled_dates(X: FeatureTable, y: ArrayLike) -> None:

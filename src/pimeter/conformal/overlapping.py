@@ -173,19 +173,22 @@ class OverlappingQuantile(ScoreQuantile):
             return min(self._n_rows) >= scores_needed(self.level, n_cuts=self.tails.n_cuts)
         if min(self._n_rows) * (1.0 - high) < 1.0 - ROUNDING or len(self._kept) < 1 + sum(len(a) - 1 for a in choices):
             return False
-        # All may be outweighed by the shortest vector that does it, which is linear in the groups of the new row.
-        kept = self._holds[:, self._kept]
-        weight = np.zeros((len(np.unique(kept, axis=0)), self._holds.shape[1]))
-        weight[:, self._kept] = np.linalg.solve(kept.T @ kept, np.unique(kept, axis=0).T).T
-        of_choices = [weight @ own.T for own in choices]
-        most, least = (weight[:, -1] + sum(how(own, axis=1) for own in of_choices) for how in (np.max, np.min))
-        if most.max() <= 1.0 - high + ROUNDING and least.min() >= -high - ROUNDING:
+        if self._are_outweighed_at_once(choices, high):
             return True
         if prod(map(len, choices)) > MAX_COMBINATIONS:
             return False
         fit, every = next(iter(self._fits.values())), np.eye(self._holds.shape[1])[-1]
         rows = (every + np.sum(combination, axis=0) for combination in product(*choices))
         return all(fit.with_row(row[self._kept], 1.0) is not None for row in rows)
+
+    def _are_outweighed_at_once(self, choices: Sequence[Array], high: float) -> bool:
+        """Whether one vector of weights of the calibration rows, linear in the groups, outweighs every new row."""
+        kept = self._holds[:, self._kept]
+        weight = np.zeros((len(np.unique(kept, axis=0)), self._holds.shape[1]))
+        weight[:, self._kept] = np.linalg.solve(kept.T @ kept, np.unique(kept, axis=0).T).T
+        of_choices = [weight @ own.T for own in choices]
+        most, least = (weight[:, -1] + sum(how(own, axis=1) for own in of_choices) for how in (np.max, np.min))
+        return bool(most.max() <= 1.0 - high + ROUNDING and least.min() >= -high - ROUNDING)
 
     @property
     def members(self) -> list[Any]:

@@ -144,6 +144,23 @@ class CalibrationScores:
         some: dict[str, Any] = {name: None if column is None else column[members] for name, column in columns.items()}
         return replace(self, **some, folds=None if self.folds is None else self.folds.rows(members))
 
+    def in_groups(self, codes: Index | None, *, are_copies: bool) -> CalibrationScores:
+        """Each group counts once: it has one row if rows are copies of one, else all rows with equal parts of a count.
+
+        Without groups (None) each row counts. Nothing is proven of rows that resemble each other where there are folds,
+        categories or importance weights, too.
+        """
+        if codes is None:
+            return self
+        if not are_copies:
+            n_groups = int(np.count_nonzero(np.bincount(codes)))
+            if self.folds is not None or self.labels is not None or self.importance is not None:
+                return replace(self, n_groups=n_groups, doubts=(*self.doubts, GROUPS))
+            return replace(self, n_groups=n_groups, groups=codes)
+        first = np.unique(codes, return_index=True)[1]
+        size = None if self.effective_size is None else self.effective_size * len(first) / len(codes)
+        return replace(self.rows(np.sort(first)), effective_size=size)
+
     def joined(self, other: CalibrationScores) -> CalibrationScores:
         """Scores of these rows and of others, by one model; rows without an importance weight weigh 1."""
         both = (self, other)

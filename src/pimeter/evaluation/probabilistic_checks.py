@@ -314,7 +314,7 @@ def _with_code(diagnosis: Diagnosis, evidence: IntervalEvidence, alternatives: S
     of = _least_covered(evidence) if "subgroups" in raised else ""
     if of and of not in FOLLOWED:
         beside.append(
-            f"The code moves the intervals of all rows alike, so that coverage goes on varying with "
+            f"The code moves the intervals of all rows in the same way, so that coverage goes on varying with "
             f"{'the category' if of == 'by' else of}."
         )
     return replace(diagnosis, advice=(*diagnosis.advice, *beside), code=code, options=("--method", method))

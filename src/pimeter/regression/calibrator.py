@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from pimeter.clusters import group_numbers
 from pimeter.conformal.estimator import Replaceable
-from pimeter.conformal.exchangeability import in_groups
 from pimeter.conformal.guarantee import COPIES, GUARANTEES, scores_needed
 from pimeter.conformal.portable import calibration_body, calibration_text, plain_scores, scores_of
 from pimeter.conformal.quantile import Calibrated, ScoreQuantile
@@ -335,7 +334,7 @@ class IntervalCalibrator(Replaceable, Calibrated, BaseEstimator):
         scores = replace(self.shape_.scores(said.rows(rest), y[rest]), doubts=(COPIES,) if found.n else ())
         self._said_before = said.rows(slice(0))
         codes = None if groups is None else groups[rest]
-        self._learn(in_groups(scores, codes, are_copies=are_copies(groups, keys)))
+        self._learn(scores.in_groups(codes, are_copies=are_copies(groups, keys)))
 
     def _learn(self, scores: CalibrationScores) -> None:
         """Set everything that calibration is known by."""
