@@ -63,7 +63,7 @@ class Settings:
     n_shuffles: int = 30
     n_at_once: int = 5
     n_bootstraps: int = 20
-    n_broken: int = 30
+    n_broken: int = 5
     max_epochs: int = 200
     test: float = 0.2
     held_out: float = 0.1
