@@ -499,8 +499,8 @@ def _widths(rows: Rows) -> Verdict:
     ]
     return Verdict(
         _graded([*(name in met for name in names), *near]),
-        f"{len(fixed)} of {len(names)} published widths by one variant (relu, raw; {_repeats(lines)} shuffles, not "
-        f"{TABLE_3_SHUFFLES}), {len(met)} by the best of the paper's; {min(ratios):.1f} to {max(ratios):.1f} times the "
+        f"{len(fixed)} of {len(names)} published widths by one variant (relu, raw; "
+        f"{_repeats(lines, TABLE_3_SHUFFLES)}), {len(met)} by the best of the paper's; {min(ratios):.1f} to {max(ratios):.1f} times the "
         f"binomial ones, within its spread of them on {sum(near)}",
         f"{min(published):.2f} to {max(published):.2f}, within its spread of the binomial ones on {sum(overlaps)}",
         f"binomial: {min(valid):.2f} to {max(valid):.2f}",
@@ -509,10 +509,11 @@ def _widths(rows: Rows) -> Verdict:
     )
 
 
-def _repeats(lines: Sequence[Row], what: str = "shuffles") -> str:
-    """How many repeats medians are taken of, or from how few to how many."""
+def _repeats(lines: Sequence[Row], papers: int, what: str = "shuffles") -> str:
+    """How many repeats medians are taken of, or from how few to how many, of those of the paper."""
     found = sorted({int(line[what]) for line in lines})
-    return f"{found[0]} to {found[-1]}" if found[1:] else f"{found[0]}"
+    own = f"{found[0]} to {found[-1]}" if found[1:] else f"{found[0]}"
+    return f"{own} {what}" if found == [papers] else f"{own} of {papers} {what}"
 
 
 def _bootstrap(rows: Rows) -> Verdict:
@@ -544,7 +545,7 @@ def _bootstrap(rows: Rows) -> Verdict:
     return Verdict(
         _graded([*near, *as_text, 2 * larger_right > len(right)]),
         f"{sum(near)} of {len(near)} published widths with the scripts' mistake, {sum(as_text)} as the text says "
-        f"({_repeats(lines)} shuffles, not {TABLE_3_SHUFFLES}); with the mistake larger than PIM's as printed on "
+        f"({_repeats(lines, TABLE_3_SHUFFLES)}); with the mistake larger than PIM's as printed on "
         f"{larger}",
         f"{min(published):.2f} to {max(published):.2f}, larger than PIM's on {above}",
         f"each row with its label: {min(right):.2f} to {max(right):.2f}, larger than PIM's on {larger_right}",
@@ -601,7 +602,7 @@ def _adult(rows: Rows) -> Verdict:
         theirs.append(f"{key.removesuffix(' PIM')} {', '.join(f'{float(row[key]):g}' for row in paper.values())}")
     return Verdict(
         _graded([*right, *shrinks]),
-        f"{sum(right)} of {len(right)} values ({_repeats(lines, 'runs')} runs, not {TABLE_4_RUNS}); "
+        f"{sum(right)} of {len(right)} values ({_repeats(lines, TABLE_4_RUNS, 'runs')}); "
         f"uncertainties before and after calibration: {'; '.join(ours)}",
         f"{len(right)} values; {'; '.join(theirs)}",
         f"Wilson: ACC +- {np.median(valid):.3f}, not {np.median(spread):.2f}",
