@@ -500,8 +500,8 @@ def _widths(rows: Rows) -> Verdict:
     return Verdict(
         _graded([*(name in met for name in names), *near]),
         f"{len(fixed)} of {len(names)} published widths by one variant (relu, raw; "
-        f"{_repeats(lines, TABLE_3_SHUFFLES)}), {len(met)} by the best of the paper's; {min(ratios):.1f} to {max(ratios):.1f} times the "
-        f"binomial ones, within its spread of them on {sum(near)}",
+        f"{_repeats(lines, TABLE_3_SHUFFLES)}), {len(met)} by the best of the paper's; {min(ratios):.1f} to "
+        f"{max(ratios):.1f} times the binomial ones, within its spread of them on {sum(near)}",
         f"{min(published):.2f} to {max(published):.2f}, within its spread of the binomial ones on {sum(overlaps)}",
         f"binomial: {min(valid):.2f} to {max(valid):.2f}",
         "; ".join([stall, *said]),
