@@ -33,7 +33,7 @@ from experiments.protocol import (
     as_json,
     made_by,
     parsed,
-    stream,
+    timed,
 )
 
 FILE = "confirmed.json"
@@ -56,13 +56,14 @@ class Confirmation:
     """Units that came out the same, and the code that computed them.
 
     The same as they are stored; or, if `then` is a commit, as by the code of that commit on the same machine, where
-    numbers are off from those stored by a fraction of up to `off`.
+    numbers are off from those stored by a fraction of up to `off`. They took so many seconds of processor time.
     """
 
     units: Sequence[Unit]
     made: Origin
     then: str = ""
     off: float | None = None  # None: not known
+    seconds: float | None = None  # None: of before this was kept
 
 
 def kept(results: Path) -> dict[str, Confirmation]:
@@ -70,9 +71,7 @@ def kept(results: Path) -> dict[str, Confirmation]:
     path = results / FILE
     held = json.loads(path.read_text()) if path.exists() else {}
     return {
-        name: Confirmation(
-            [tuple(unit) for unit in one["units"]], Origin(**one["made"]), one.get("then", ""), one.get("off")
-        )
+        name: Confirmation([tuple(unit) for unit in one.pop("units")], Origin(**one.pop("made")), **one)
         for name, one in held.items()
     }
 
@@ -86,15 +85,17 @@ def confirm(experiment: Experiment[Any], store: Store, is_wanted: Callable[[Unit
     made, held = made_by(experiment, experiment.settings), _by_unit(store)
     units = [unit for unit in held if is_wanted(unit)]
     settings = experiment.settings
-    found = {unit: experiment.measure(settings, unit, stream(settings.seed, unit)) for unit in units}
-    confirmation = Confirmation(units, made)
+    by_unit = {unit: timed(experiment.measure, settings, unit) for unit in units}
+    found = {unit: one.rows for unit, one in by_unit.items()}
+    seconds = round(sum(one.seconds for one in by_unit.values()), 1)
+    confirmation = Confirmation(units, made, seconds=seconds)
     other = _differences(held, found, "stored")
     if other:
         earlier = kept(store.folder).get(experiment.file_name)
         is_linked = earlier is not None and set(units) <= set(earlier.units)  # to what is stored, by these very units
         then = _commit_of(earlier.made if earlier and is_linked else record.sessions[-1][1], other)
         other = _differences(_computed_at(then, experiment.file_name, units), found, f"at {then[:10]}")
-        confirmation = Confirmation(units, made, then, _largest_difference(held, found))
+        confirmation = Confirmation(units, made, then, _largest_difference(held, found), seconds)
     if other:
         msg = f"{other}. The result is not what the present code gives: run it again."
         raise RefusedError(msg)

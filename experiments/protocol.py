@@ -29,12 +29,12 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice, takewhile
 from multiprocessing import connection
 from pathlib import Path
 from threading import Thread
-from typing import Any, BinaryIO, ClassVar, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, BinaryIO, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -106,17 +106,26 @@ class RefusedError(ValueError):
 class Record:
     """How rows were made, and the finished units with the byte of the CSV at which each stops.
 
-    Each session has the number of units that were finished when it began.
+    Each session has the number of units that were finished when it began. `seconds` has the processor time of units,
+    but for those of records that were written before it was kept.
     """
 
     settings: Mapping[str, Any]
     sessions: tuple[tuple[int, Origin], ...]
     done: tuple[tuple[Unit, int], ...] = ()
+    seconds: Mapping[Unit, float] = field(default_factory=dict)
 
     @property
     def last(self) -> Origin:
         """The session that made the latest rows."""
         return self.sessions[-1][1]
+
+
+class Timed(NamedTuple):
+    """Rows of a unit, and the seconds of processor time that they took."""
+
+    rows: Sequence[Row]
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -142,7 +151,10 @@ class Store:
         size = self.csv.stat().st_size if self.csv.exists() else 0
         done = takewhile(lambda item: item[1] <= size, held["done"].items())
         sessions = tuple((one.pop("units_before"), Origin(**one)) for one in held["sessions"])
-        return Record(held["settings"], sessions, tuple((tuple(json.loads(unit)), end) for unit, end in done))
+        ends = {tuple(json.loads(unit)): end for unit, end in done}
+        took = {tuple(json.loads(unit)): seconds for unit, seconds in held.get("seconds", {}).items()}
+        seconds = {unit: took[unit] for unit in ends if unit in took}
+        return Record(held["settings"], sessions, tuple(ends.items()), seconds)
 
     def rows(self) -> list[Row]:
         """All rows of finished units, numbers as numbers."""
@@ -166,9 +178,12 @@ class Store:
 
     def vouch(self, record: Record) -> None:
         """Replace the record in one step: a reader finds the old one or the new one, never half of one."""
-        done = {json.dumps(unit): end for unit, end in record.done}
+        done, seconds = (
+            {json.dumps(unit): value for unit, value in held} for held in (record.done, record.seconds.items())
+        )
         sessions = [{"units_before": n, **asdict(one)} for n, one in record.sessions]
-        write({self.json: json.dumps({"settings": record.settings, "sessions": sessions, "done": done}, indent=1)})
+        made = {"settings": record.settings, "sessions": sessions, "done": done, "seconds": seconds}
+        write({self.json: json.dumps(made, indent=1)})
 
 
 def run(
@@ -192,19 +207,27 @@ def run(
     with store.locked() as file:
         record = _resumed(experiment, settings, units, store, fresh=fresh, mixed=mixed)
         store.vouch(record)
-        done = list(record.done)
+        done, took = list(record.done), dict(record.seconds)
         file.seek(file.truncate(done[-1][1] if done else 0))
         columns = [*next(iter(store.rows()), {})]
         held = {unit for unit, _ in done}
         left = [unit for unit in units if unit not in held and is_wanted(unit)]
         with closing(_measured(experiment, settings, left, n_jobs, deadline)) as measured:
-            for unit, rows in _shown(measured, len(done), len(done) + len(left)):
-                file.write(_csv_text(rows, columns, header=not file.tell()).encode())
+            for unit, found in _shown(measured, len(done), len(done) + len(left)):
+                file.write(_csv_text(found.rows, columns, header=not file.tell()).encode())
                 file.flush()
                 os.fsync(file.fileno())
                 done.append((unit, file.tell()))
-                store.vouch(replace(record, done=tuple(done)))
+                took[unit] = round(found.seconds, 1)
+                store.vouch(replace(record, done=tuple(done), seconds=took))
     return store.rows()
+
+
+def timed(measure: Callable[[S, Unit, np.random.Generator], Sequence[Row]], settings: S, unit: Unit) -> Timed:
+    """The rows of a unit, and how long a processor took for them."""
+    began = time.process_time()
+    rows = measure(settings, unit, stream(settings.seed, unit))
+    return Timed(rows, time.process_time() - began)
 
 
 def stream(seed: int, unit: Unit) -> np.random.Generator:
@@ -304,22 +327,22 @@ def differing(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
 
 def _measured(
     experiment: Experiment[S], settings: S, units: Sequence[Unit], n_jobs: int, deadline: float
-) -> Generator[tuple[Unit, Sequence[Row]]]:
+) -> Generator[tuple[Unit, Timed]]:
     """Units with their rows, in the order of the units; none is begun after the deadline."""
-    tasks = ((unit, stream(settings.seed, unit)) for unit in takewhile(lambda _: time.monotonic() < deadline, units))
+    tasks = takewhile(lambda _: time.monotonic() < deadline, units)
     if n_jobs == 1 or len(units) < 2:
-        for unit, rng in tasks:
-            yield unit, experiment.measure(settings, unit, rng)
+        for unit in tasks:
+            yield unit, timed(experiment.measure, settings, unit)
         return
     # Not forked: a forked child inherits locks that other threads hold.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(min(n_jobs, len(units)), mp_context=context, initializer=_prepared)
-    begun: deque[tuple[Unit, Future[Sequence[Row]]]] = deque()
+    begun: deque[tuple[Unit, Future[Timed]]] = deque()
     try:
         while True:
             begun += (
-                (unit, pool.submit(experiment.measure, settings, unit, rng))
-                for unit, rng in islice(tasks, n_jobs - len(begun))
+                (unit, pool.submit(timed, experiment.measure, settings, unit))
+                for unit in islice(tasks, n_jobs - len(begun))
             )
             if not begun:
                 return
@@ -350,9 +373,7 @@ def _end_with_parent() -> None:
     Thread(target=wait, daemon=True).start()
 
 
-def _shown(
-    items: Iterator[tuple[Unit, Sequence[Row]]], n_done: int, n_units: int
-) -> Iterator[tuple[Unit, Sequence[Row]]]:
+def _shown(items: Iterator[tuple[Unit, Timed]], n_done: int, n_units: int) -> Iterator[tuple[Unit, Timed]]:
     """Items as they come, with a progress bar on a terminal."""
     if not sys.stderr.isatty():
         yield from items

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.claims import CLAIMS, Claim, Verdict
+from experiments.confirm import kept
 from experiments.printed import printed_neuron
 from experiments.protocol import Experiment, Row, Store
 from experiments.report import table_text
@@ -52,8 +53,7 @@ HOW = """\
 - **Run:** `python -m experiments run NAME` goes on where it stopped and says how many units were read and how many
   computed; `--columns A` for some columns of a table, `--fresh` for all anew, `--quick` for a small version that is
   kept apart, `--minutes N` to begin nothing new after that time. `make paper` runs all and writes these pages.
-- **Time, one core:** theory (without `steps`), Figure 3 a minute each; Table 3 as printed, Tables 1, 4 ten to twenty;
-  Table 2's networks an hour, the peers half a day.
+- **Minutes of one core** ("about": from some units; by `run` and `confirm`): {minutes}.
 - **Is a result still what the code gives?** `python -m experiments status`, or `make results-status`.
   `python -m experiments confirm NAME --units A,B` computes some units anew and compares them with what is stored.
 """
@@ -89,7 +89,8 @@ def page(folder: Path, states: Mapping[str, str]) -> str:
     others = ", ".join(f"[{path.stem}]({path.name})" for path in _others(folder))
     neuron = printed_neuron(LEVEL)
     words = WORDS.format(n_steps=neuron.max_iter, patience=neuron.patience)
-    return "\n".join([*parts, f"Every experiment has a page: {others}.\n", words, HOW])
+    how = HOW.format(minutes=minutes(folder))
+    return "\n".join([*parts, f"Every experiment has a page: {others}.\n", words, how])
 
 
 KINDS = {"holds": "hold", "in part": "hold in part", "no": "do not hold", "open": "open"}
@@ -121,6 +122,26 @@ def commits(claim: Claim, folder: Path, states: Mapping[str, str]) -> str:
     names = (*claim.experiments, *claim.tests)[1:]
     old = [f"{one}: {how}" for one, how in zip(names, others, strict=True) if how not in RIGHT]
     return "; ".join([f"{commit} ({state})".strip(), *old])
+
+
+def minutes(folder: Path) -> str:
+    """How long a processor takes for each experiment: recorded for all units, or about, from those confirmed."""
+    confirmed, said = kept(folder), []
+    for path in _others(folder):
+        record = Store(folder, path.stem).record()
+        n = len(record.done) if record else 0
+        some = confirmed.get(path.stem)
+        if record and n and len(record.seconds) == n:
+            said.append(f"{path.stem} {_minutes(sum(record.seconds.values()))}")
+        elif n and some and some.seconds is not None:
+            said.append(f"{path.stem} {_minutes(some.seconds / len(some.units) * n, is_estimate=True)}")
+        elif n:
+            said.append(f"{path.stem} not recorded")
+    return ", ".join(said)
+
+
+def _minutes(seconds: float, *, is_estimate: bool = False) -> str:
+    return "under 1" if seconds < 60 else f"{'about ' * is_estimate}{seconds / 60:.0f}"
 
 
 RIGHT = ("current", "confirmed", "")

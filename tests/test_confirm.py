@@ -13,7 +13,7 @@ import pytest
 from benchmarks import provenance
 from experiments import __main__ as cli
 from experiments import confirm as confirming
-from experiments import status
+from experiments import status, summary
 from experiments.confirm import confirm, kept
 from experiments.protocol import Experiment, RefusedError, Store, run
 
@@ -162,3 +162,22 @@ def test_command(store, monkeypatch, capsys):
     monkeypatch.setattr(confirming, "_is_same", lambda *_: False)
     assert cli.main(["confirm", "toy"], results=store.folder) == 2
     assert "run it again" in capsys.readouterr().err
+
+
+def test_the_summary_says_how_long_each_experiment_takes(store):
+    """By the seconds that a run keeps of all units, or else by those of units that were confirmed."""
+    folder = store.folder
+    (folder / "toy.md").write_text("")
+    record = store.record()
+    assert set(record.seconds) == {unit for unit, _ in record.done}
+    assert summary.minutes(folder) == "toy under 1"
+    store.vouch(dataclasses.replace(record, seconds={unit: 100.0 for unit, _ in record.done}))
+    assert summary.minutes(folder) == "toy 5"
+    store.vouch(dataclasses.replace(record, seconds={}))
+    assert summary.minutes(folder) == "toy not recorded"
+    confirm(TOY, store, lambda unit: unit[0] == "b")
+    assert kept(folder)["toy"].seconds < 30
+    assert summary.minutes(folder) == "toy under 1"
+    slow = dataclasses.replace(kept(folder)["toy"], seconds=120.0)
+    (folder / confirming.FILE).write_text(json.dumps({"toy": dataclasses.asdict(slow)}))
+    assert summary.minutes(folder) == "toy about 3"
