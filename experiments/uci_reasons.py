@@ -1,10 +1,10 @@
 """Where Table 2's published intervals are met, and what was tried where they are not.
 
-The paper chooses tails and protocol on test rows, per dataset; so does `paper_choice`, by one of three rules: the text
-names none for both coverage and width, so that there is the least CWC, with which the paper selects models, the
-coverage `closest` to the level, and what the table's caption says of the best of two methods. A published pair is met
-if coverage and width are both within its standard deviation over splits. Where it is missed, *reasons* repeats the
-faithful intervals with one thing changed at a time: a change that meets it is the tested reason.
+The paper chooses tails and protocol on test rows, per dataset; so does `paper_choice`, by the rule of the text, the
+coverage `closest` to the level, or by one of two others: the least CWC, with which the paper selects models, and what
+the table's caption says of the best of two methods. A published pair is met if coverage and width are both within its
+standard deviation over splits. Where it is missed, *reasons* repeats the faithful intervals with one thing changed at a
+time: a change that meets it is the tested reason.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from typing import TypeAlias
 
 import numpy as np
 from sklearn.model_selection import train_test_split
@@ -27,9 +28,9 @@ from pimeter.paper import DescendingNeuron
 
 FAITHFUL = f"paper: stops on {CALIBRATION}, descent"
 DESCENT = uci_networks.NEURONS["descent"]
-CAPTION, START, FLAT = "chosen by the caption's rule", "the scripts' start", "beta 10"
+UNCHANGED, START, FLAT = "nothing, trained anew", "the scripts' start", "beta 10"
 NEURONS = {  # around the same networks
-    CAPTION: DESCENT,
+    UNCHANGED: DESCENT,
     START: printed_neuron(LEVEL),
     FLAT: DescendingNeuron(LEVEL, beta=10.0, learning_rate=LEARNING_RATE),
     "the root": uci_networks.NEURONS["root"],
@@ -37,15 +38,21 @@ NEURONS = {  # around the same networks
 AS_TUNED = "as tuned"
 PLAIN, SHORT, LESS, LONG = "not tuned", "a tenth of the steps", "a third of the steps", "three times the steps"
 STOPPED, SPLITS = "stopped on test rows", "the scripts' splits"
+Rule: TypeAlias = Callable[[float, float], tuple[float, float]]  # the least is the best
 TRAININGS = (AS_TUNED, PLAIN, SHORT, LESS, STOPPED, SPLITS, LONG)
 
 
 def units(settings: Settings) -> list[Unit]:
-    """Dataset and what is changed, of datasets that the stored rows miss; without tuning there are no such rows."""
+    """Dataset and what is changed, of datasets that the stored rows miss by the text's rule or by CWC.
+
+    Without tuning there are no such rows.
+    """
     names = list(settings.datasets)
     if settings.is_tuned:
         held = [row for row in Store(RESULTS, PAPER.file_name).rows() if row["method"] == FAITHFUL]
-        names = [str(row["dataset"]) for row in paper_choice(held) if not row["met"]]
+        chosen = [once(paper_choice(held, rule)) for rule in (closest, least_criterion)]
+        missed = {str(row["dataset"]) for lines in chosen for row in lines if not row["met"]}
+        names = [name for name in names if name in missed]
     return [(name, training) for training in TRAININGS for name in names]
 
 
@@ -106,9 +113,7 @@ def captions_rule(picp: float, mpiw: float) -> tuple[float, float]:
     return (0.0, mpiw) if picp >= LEVEL else (1.0, -picp)
 
 
-def paper_choice(
-    rows: Sequence[Row], rule: Callable[[float, float], tuple[float, float]] = least_criterion
-) -> list[Row]:
+def paper_choice(rows: Sequence[Row], rule: Rule = closest) -> list[Row]:
     """Tails and protocol chosen per dataset by what the *test* rows say.
 
     Rows are those of one method: its splits, or means over them.
@@ -132,6 +137,9 @@ def paper_choice(
     return found
 
 
+RULES = {"CWC as the rule": least_criterion, "the caption's rule": captions_rule}
+
+
 def published(name: str, key: str = "pim") -> dict[str, float]:
     """The paper's numbers; it has one Naval."""
     row = paper_rows("table2", "dataset")[name.removesuffix(TURBINE)]
@@ -150,20 +158,30 @@ def is_met(name: str, picp: float, mpiw: float) -> bool:
     return is_covered(name, picp) and abs(mpiw - theirs["mpiw"]) <= theirs["mpiw_sd"] + 0.005
 
 
+def once(lines: Sequence[Row]) -> list[Row]:
+    """One line for each published pair: the paper's Naval, done in two ways, is met if either is."""
+    found: dict[str, Row] = {}
+    for line in lines:
+        name = str(line["dataset"]).removesuffix(TURBINE)
+        if name not in found or (line["met"] and not found[name]["met"]):
+            found[name] = {**line, "dataset": name}
+    return list(found.values())
+
+
 def choices(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """The paper's choice for each change."""
-    changes = dict.fromkeys(str(row["change"]) for row in rows)
-    return {
-        change: paper_choice(
-            [row for row in rows if row["change"] == change], captions_rule if change == CAPTION else least_criterion
-        )
-        for change in changes
-    }
+    """What is chosen with one thing changed: the rule by which, or what the intervals are made with."""
+
+    def chosen(change: str, rule: Rule) -> list[Row]:
+        return paper_choice([row for row in rows if row["change"] == change], rule)
+
+    others = dict.fromkeys(str(row["change"]) for row in rows if row["change"] != UNCHANGED)
+    by_rule = {name: chosen(UNCHANGED, rule) for name, rule in RULES.items()} if unchanged(rows) else {}
+    return by_rule | {change: chosen(change, closest) for change in others}
 
 
 def unchanged(rows: Sequence[Row]) -> list[Row]:
-    """The paper's choice with nothing changed but the random stream: those networks by the usual rule."""
-    return paper_choice([row for row in rows if row["change"] == CAPTION])
+    """The paper's choice with nothing changed but the random stream."""
+    return paper_choice([row for row in rows if row["change"] == UNCHANGED])
 
 
 def tables(rows: Sequence[Row]) -> Mapping[str, Sequence[Row]]:
@@ -173,11 +191,11 @@ def tables(rows: Sequence[Row]) -> Mapping[str, Sequence[Row]]:
     for name in dict.fromkeys(str(row["dataset"]) for row in rows):
         theirs = published(name)
         line = {"dataset": name, "published": f"{theirs['picp']} / {theirs['mpiw']}"}
-        for change, chosen in {"nothing, trained anew": unchanged(rows), **held}.items():
+        for change, chosen in {UNCHANGED: unchanged(rows), **held}.items():
             own = next((row for row in chosen if row["dataset"] == name), None)
             line[change] = f"{own['picp']:.3f} / {own['mpiw']:.3f}{' *' * int(own['met'])}" if own else ""
         lines.append(line)
-    return {"Coverage / width, chosen as the paper does; * within the published standard deviations": lines}
+    return {"Coverage / width, chosen by the text's rule; * within the published standard deviations": lines}
 
 
 def reason(rows: Sequence[Row], name: str) -> str:

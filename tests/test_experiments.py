@@ -773,13 +773,15 @@ class TestIntervals:
             return [{**held, "split": k, "picp": picp, "mpiw": mpiw} for k in range(2)]
 
         low = [*rows(1, "symmetric", 0.9, 0.8), *rows(1, "sided", 0.8, 0.7), *rows(2, "symmetric", 0.9, 1.0)]
-        (line,) = uci_reasons.paper_choice([*low, *rows(2, "sided", 0.94, 1.2)])
+        (line,) = uci_reasons.paper_choice([*low, *rows(2, "sided", 0.99, 1.2)])
+        assert (line["chosen on test rows"], line["picp"]) == ("sided, protocol 2", 0.99)  # the nearest to .95
+        (line,) = uci_reasons.paper_choice(low + rows(2, "sided", 0.9, 0.7))
+        assert (line["chosen on test rows"], line["mpiw"]) == ("sided, protocol 2", 0.7)  # then the narrowest
+        by_criterion = uci_reasons.least_criterion
+        (line,) = uci_reasons.paper_choice([*low, *rows(2, "sided", 0.94, 1.2)], by_criterion)
         assert (line["chosen on test rows"], line["met"]) == ("sided, protocol 1", 1)  # the narrowest, if none covers
-        (line,) = uci_reasons.paper_choice([*low, *rows(2, "sided", 0.95, 1.2)])
-        assert (line["chosen on test rows"], line["met"]) == (
-            "sided, protocol 2",
-            0,
-        )  # one that covers, up to twice as wide
+        (line,) = uci_reasons.paper_choice([*low, *rows(2, "sided", 0.95, 1.2)], by_criterion)
+        assert (line["chosen on test rows"], line["met"]) == ("sided, protocol 2", 0)  # covers, less than twice as wide
         (line,) = uci_reasons.paper_choice([*low, *rows(2, "sided", 0.94, 1.2)], uci_reasons.captions_rule)
         assert (line["chosen on test rows"], line["picp"]) == ("sided, protocol 2", 0.94)  # the largest coverage
 
@@ -799,6 +801,8 @@ class TestIntervals:
         assert uci_reasons.reason(both, "boston") == "met with beta 10, the root or not tuned"
         said = uci_reasons.reason([*short, *long], "boston")
         assert said.startswith("none found of 2 changes; nearest: three times the steps, 0.800 / 0.400, and the publ")
+        same = [row | {"change": uci_reasons.UNCHANGED} for row in rows("", 0.84, 0.7)]
+        assert uci_reasons.reason(same, "boston") == "met with CWC as the rule or the caption's rule"
         assert "| 0.950 / 1.500 " in report.table_text(*uci_reasons.tables(short).values())
         assert uci_reasons.headline(short) == (
             "Published pairs that are met with one thing changed: a tenth of the steps 0 of 1."
