@@ -37,6 +37,7 @@ from experiments.protocol import (
 )
 
 FILE = "confirmed.json"
+CONFIRMED = "confirmed"  # the state of such a result
 ROUNDING = 1e-6  # relative difference of numbers that the order of a sum explains
 TIMES = "seconds"  # how names of columns end that are never the same twice
 UNITS = """

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks import provenance
 from benchmarks.provenance import Origin, changes, is_in_history, narrowed, sessions, strangers
-from experiments.confirm import kept
+from experiments.confirm import CONFIRMED, kept
 from experiments.protocol import Experiment, Store, as_json, differing, starts
 from experiments.quoted import quoted
 from experiments.replay import replays
@@ -72,7 +72,7 @@ def of_experiment(experiment: Experiment[Any], store: Store) -> Status:
         there = f" as by the code of {confirmed.then[:10]} on that machine" if confirmed.then else ""
         there += "" if confirmed.off is None else f", where they are off from those stored by up to {confirmed.off:.1%}"
         said = f"{len(confirmed.units)} of {n_units} units come out the same at {_made(confirmed.made)}{there}"
-        return Status(name, "confirmed", found.made, "; ".join([said, *reasons]))
+        return Status(name, CONFIRMED, found.made, "; ".join([said, *reasons]))
     return Status(name, state, found.made, "; ".join(reasons))
 
 
@@ -98,7 +98,7 @@ def of_benchmark(folder: Path, name: str) -> Status:
     repeated = replays(folder).get(name)
     if found.state == "stale" and repeated and not changes(repeated.made, own):
         said = f"{repeated.n_numbers} numbers of its quick run are the same at {_made(repeated.made)}"
-        return Status(found.name, "confirmed", found.made, f"{said}; {found.why}")
+        return Status(found.name, CONFIRMED, found.made, f"{said}; {found.why}")
     return found
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.claims import CLAIMS, Claim, Verdict
-from experiments.confirm import kept
+from experiments.confirm import CONFIRMED, kept
 from experiments.printed import printed_neuron
 from experiments.protocol import Experiment, Row, Store
 from experiments.report import table_text
@@ -31,10 +31,10 @@ WORDS = """\
 
 - **Text, scripts:** where the paper's text and its published scripts differ, both are run; but Figure 3 scales prices
   by the training rows alone, and Table 2 has the public splits (the scripts' are tried where values are missed).
-- **As printed:** the paper's neuron, beta = 1000, learning rate .005, Adam on all errors, the weight of the closest
-  approach. Two things are not printed. The first weight: Tables 1, 3, 4 and Figures 2, 3 take that of the scripts,
-  z / sqrt(5000), Figure 1 and Table 2 begin halfway between the quartiles of the errors. And when to give up: here
-  after {n_steps:,} steps, or {patience} that come no closer.
+- **As printed:** the paper's neuron, beta = {beta:g}, learning rate {rate:g}, Adam on all errors, the weight of the
+  closest approach. Two things are not printed. The first weight: Tables 1, 3, 4 and Figures 2, 3 take that of the
+  scripts, z / sqrt(5000), Figure 1 and Table 2 begin halfway between the quartiles of the errors. And when to give up:
+  here after {n_steps:,} steps, or {patience} that come no closer.
 - **Root:** the weight at which the same neuron's output is p, solved for. **Stalled:** a descent that gave up before it
   came there, in a gap between two errors, where the gradient is 0, or for want of steps: with more of them fewer stall.
   Section 2.3 and Theorem 2, which are about quantiles, take a root: that of beta 1000, and pimeter's.
@@ -42,8 +42,9 @@ WORDS = """\
   **NA:** a weight that has not moved at all.
 - **Met, within:** as near to the published value as three (Table 1) or one (Tables 2, 3, 4) of the paper's own
   deviations, but for rounding; where it prints none, .03 for accuracies and rates (all: `experiments/published`).
-- **State:** "current" rows are what the code gives now; "confirmed" ones are of earlier code, and some units came out
-  the same by both, or as stored; "stale" ones are of earlier code; of "unknown" ones nobody recorded it.
+- **State:** "current" rows are what the code gives now; "confirmed 2/9" ones are of earlier code, but 2 of their 9
+  units came out as stored, or the same by both codes on a machine that trains networks to other digits ("off": by how
+  much, at most); "stale" ones are of earlier code; of "unknown" ones nobody recorded it.
 """
 HOW = """\
 ## How to run
@@ -88,11 +89,12 @@ def page(folder: Path, states: Mapping[str, str]) -> str:
     )
     others = ", ".join(f"[{path.stem}]({path.name})" for path in _others(folder))
     neuron = printed_neuron(LEVEL)
-    words = WORDS.format(n_steps=neuron.max_iter, patience=neuron.patience)
+    words = WORDS.format(n_steps=neuron.max_iter, patience=neuron.patience, beta=neuron.beta, rate=neuron.learning_rate)
     how = HOW.format(minutes=minutes(folder))
     return "\n".join([*parts, f"Every experiment has a page: {others}.\n", words, how])
 
 
+FAR_OFF = 0.01  # fraction of a stored number from which on a page says so
 KINDS = {"holds": "hold", "in part": "hold in part", "no": "do not hold", "open": "open"}
 
 
@@ -114,14 +116,19 @@ def _stored(folder: Path) -> Callable[[str], Sequence[Row]]:
 
 
 def commits(claim: Claim, folder: Path, states: Mapping[str, str]) -> str:
-    """What made the first result of a claim, whether that is what the code gives, and which others are not."""
-    name = claim.experiments[0]
-    record = Store(folder, name).record()
-    commit = record.last.commit[:7] if record and record.last.commit else ""
-    state, *others = (states.get(one, "").partition(":")[0] for one in (*claim.experiments, *claim.tests))
-    names = (*claim.experiments, *claim.tests)[1:]
-    old = [f"{one}: {how}" for one, how in zip(names, others, strict=True) if how not in RIGHT]
-    return "; ".join([f"{commit} ({state})".strip(), *old])
+    """What made the results of a claim, and whether that is what the code gives."""
+    found: dict[str, list[str]] = {}
+    for name in (*claim.experiments, *claim.tests):
+        record = Store(folder, name).record()
+        commit = record.last.commit[:7] if record and record.last.commit else ""
+        state = states.get(name, "").partition(":")[0]
+        if state == CONFIRMED and record:
+            one = kept(folder)[name]
+            state += f" {len(one.units)}/{len(record.done)}"
+            state += "" if one.off is None or one.off < FAR_OFF else f", off {one.off:.0%}"
+        found.setdefault(f"{commit} ({state})".strip(), []).append(name)
+    most = max(found.values(), key=len)
+    return "; ".join(made if names is most else f"{', '.join(names)}: {made}" for made, names in found.items())
 
 
 def minutes(folder: Path) -> str:
@@ -142,9 +149,6 @@ def minutes(folder: Path) -> str:
 
 def _minutes(seconds: float, *, is_estimate: bool = False) -> str:
     return "under 1" if seconds < 60 else f"{'about ' * is_estimate}{seconds / 60:.0f}"
-
-
-RIGHT = ("current", "confirmed", "")
 
 
 def _others(folder: Path) -> list[Path]:
