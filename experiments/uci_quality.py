@@ -107,8 +107,8 @@ def headline(rows: Sequence[Row]) -> str:
         return float(np.mean([float(row["failed"]) for row in rows if row["method"] == method]))
 
     return (
-        f"Of the {Settings().n_members} members of a tuned quality-driven ensemble {failed(LEFT_OUT):.1f} fail on average, "
-        f"{failed(BOTH):.1f} without patience."
+        f"Of the {Settings().n_members} members of a tuned quality-driven ensemble {failed(LEFT_OUT):.1f} fail on "
+        f"average, {failed(BOTH):.1f} without patience."
     )
 
 
