@@ -98,7 +98,7 @@ def origin(
         environment=Path(sys.prefix).name,
         versions=versions(packages),
         sources={name: EDITED if (ROOT / name).stat().st_mtime > STARTED else own for name, own in held.items()},
-        data={_data_name(path): digest(_data_path(path)) for path in map(str, data) if _data_path(path).exists()},
+        data=_digests(data),
         machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
         starts=[_name(script), *uses],
     )
@@ -201,25 +201,29 @@ def save(
     made = origin(script, packages=(*PACKAGES, *packages), data=data, uses=uses)
     files = {f"{name}{ending}": text for ending, text in held.items()}
     record = {
-        "files": {file: hashlib.sha256(text.encode()).hexdigest()[:16] for file, text in files.items()},
+        "files": {file: _text_digest(text) for file, text in files.items()},
         "sessions": [asdict(one) for one in joined(earlier, made)],
     }
     write({folder / file: text for file, text in (files | {f"{name}.json": json.dumps(record, indent=1)}).items()})
 
 
 class Unfinished:
-    """What a long run has found so far, by name, kept in a file: another run of the very same sources goes on there.
+    """What a long run has found so far, by name, kept in a file: another run of the same sources goes on there.
 
-    With ``kept=False``, for a quick look, nothing is read or written.
+    So it does with the same versions of all that is installed, and the same `data`, named as in `origin`. Other
+    settings have a file of their own. With ``kept=False``, for a quick look, nothing is read or written.
     """
 
-    def __init__(self, script: str | Path, *settings: object, kept: bool = True) -> None:
-        self._path = ROOT / "benchmarks" / ".parts" / f"{Path(script).stem}.jsonl"
+    def __init__(
+        self, script: str | Path, *settings: object, kept: bool = True, data: Iterable[str | Path] = ()
+    ) -> None:
+        name = f"{Path(script).stem}-{_text_digest(json.dumps([*map(str, settings)]))}.jsonl"
+        self._path = ROOT / "benchmarks" / ".parts" / name
         self._is_kept = kept
         self._found: dict[str, object] = {}
         if kept:
-            held = json.dumps([sources(script), *map(str, settings)])
-            mark = json.dumps(hashlib.sha256(held.encode()).hexdigest()[:16])
+            installed = versions(one.name for one in metadata.distributions())
+            mark = json.dumps(_text_digest(json.dumps([sources(script), installed, _digests(data)], sort_keys=True)))
             lines = self._path.read_text().split("\n")[:-1] if self._path.exists() else []  # the last may be cut off
             same = lines if lines[:1] == [mark] else [mark]
             self._found = dict(json.loads(line) for line in same[1:])
@@ -311,6 +315,15 @@ def digest(path: Path) -> str:
     """A hash of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def _text_digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _digests(data: Iterable[str | Path]) -> dict[str, str]:
+    """A hash of each of these data files that is there."""
+    return {_data_name(path): digest(_data_path(path)) for path in map(str, data) if _data_path(path).exists()}
 
 
 def code_digest(path: Path) -> str:

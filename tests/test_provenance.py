@@ -109,12 +109,32 @@ class TestUnfinished:
         assert Unfinished(script, "seed 2")("a", find) == [3, "found"]  # another setting
         change(toy / "benchmarks" / "draws.py", "x = 2\n")
         assert Unfinished(script, "seed 2")("a", find) == [4, "found"]  # other sources
-        with (toy / "benchmarks" / ".parts" / "one.jsonl").open("a") as file:
-            file.write('["c", [')  # cut off
+        for path in (toy / "benchmarks" / ".parts").iterdir():
+            path.write_text(path.read_text() + '["c", [')  # cut off
         last = Unfinished(script, "seed 2")
         assert last("a", find) == [4, "found"]
         last.close()
         assert Unfinished(script, "seed 2")("a", find) == [5, "found"]
+
+    def test_a_look_with_other_settings_takes_nothing_away(self, toy):
+        script = toy / "benchmarks" / "one.py"
+        for seed in (1, 2, 1, 2):
+            assert Unfinished(script, seed)("a", lambda seed=seed: seed) == seed
+        assert Unfinished(script, 1)("a", lambda: "anew") == 1
+
+    def test_a_run_with_other_versions_or_data_begins_anew(self, toy, monkeypatch):
+        script, rows = toy / "benchmarks" / "one.py", toy / "rows.csv"
+        rows.write_text("1\n")
+
+        def found(value):
+            return Unfinished(script, data=["rows.csv"])("a", lambda: value)
+
+        assert found(1) == found(2) == 1
+        rows.write_text("2\n")
+        assert found(3) == 3
+        right = provenance.metadata.version
+        monkeypatch.setattr(provenance.metadata, "version", lambda name: "99" if name == "numpy" else right(name))
+        assert found(4) == found(5) == 4
 
     def test_several_processes_find_what_is_missing(self, toy):
         script = toy / "benchmarks" / "one.py"
