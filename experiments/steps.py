@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pimeter.protocols import Flags
 
 NORMAL = "absolute normal errors"
+N_RESAMPLES = 10_000
 SMALL = tuple(name for name, one in DATASETS.items() if one.training != LARGE)
 
 
@@ -37,9 +38,9 @@ class Settings:
     seed: int = 0
     steps: tuple[int, ...] = (5_000, 20_000, 100_000)
     lengths: tuple[int, ...] = (20, 100, 1000)
-    n_descents: int = 20
+    n_descents: int = 100
     datasets: tuple[str, ...] = SMALL
-    n_shuffles: int = 10
+    n_shuffles: int = 30
     max_epochs: int = 200
     test: float = 0.2
     held_out: float = 0.1
@@ -73,19 +74,31 @@ def _table3(settings: Settings, name: str, rng: np.random.Generator) -> list[Row
     splits = [shuffled(len(y), settings.test, settings.held_out, rng) for _ in range(settings.n_shuffles)]
     peeking = [Split(np.concatenate(split[:2]), split.test, split.test) for split in splits]
     how = replace(DATASETS[name].training, max_epochs=settings.max_epochs)
+    sides = []
+    for split, score in zip(splits, scores(X, y, peeking, how, rng), strict=True):
+        sides.append(outcome_errors(y[split.test], score[split.test])[:2])
+    weights = _together([side for both in sides for side in both], settings.steps)
     found: list[Row] = []
-    for i, (split, score) in enumerate(zip(splits, scores(X, y, peeking, how, rng), strict=True)):
-        true = y[split.test]
-        sides = [errors for errors in outcome_errors(true, score[split.test])[:2] if len(errors)]
-        if len(sides) < 2:
+    for i, both in enumerate(sides):
+        if not all(map(len, both)):
             continue
-        negative = float(np.mean(true == 0))
-        few = min(map(len, sides))
-        root = _width(negative, [float(quantile(errors, LEVEL, beta=BETA)) for errors in sides])
-        parts = [_descents(errors[:, None], settings.steps) for errors in sides]
+        negative, few = float(np.mean(y[splits[i].test] == 0)), min(map(len, both))
+        root = _width(negative, [float(quantile(errors, LEVEL, beta=BETA)) for errors in both])
         for n in settings.steps:
-            width = _width(negative, [float(part[n][0][0]) for part in parts])
-            found.append(_row(name, few, i, n, width, root, all(part[n][1][0] for part in parts)))
+            (one, is_there), (other, is_other_there) = (weights[2 * i + side][n] for side in range(2))
+            width = _width(negative, [one, other])
+            found.append(_row(name, few, i, n, width, root, is_there and is_other_there))
+    return found
+
+
+def _together(samples: Sequence[Array], steps: Sequence[int]) -> dict[int, dict[int, tuple[float, bool]]]:
+    """By sample and number of steps, weight and whether it has arrived; samples of one length descend side by side."""
+    found: dict[int, dict[int, tuple[float, bool]]] = {}
+    for m in {len(errors) for errors in samples if len(errors)}:
+        which = [i for i, errors in enumerate(samples) if len(errors) == m]
+        descents = _descents(np.stack([samples[i] for i in which], axis=1), steps)
+        for column, i in enumerate(which):
+            found[i] = {n: (float(w[column]), bool(there[column])) for n, (w, there) in descents.items()}
     return found
 
 
@@ -147,26 +160,48 @@ def _of(rows: Sequence[Row], m: int, n: int) -> dict[str, float]:
 
 
 def line(rows: Sequence[Row], name: str) -> Row:
-    """Median widths of a dataset by number of steps, that of the root, and the published one with its tolerance."""
+    """Median widths of a dataset by number of steps, and that of the root, beside the published one."""
     own = [row for row in rows if row["errors"] == name]
     theirs = paper_rows("table3", "dataset")[name]
-    by_steps = {
-        int(row["steps"]): median([float(r["found"]) for r in own if r["steps"] == row["steps"]]) for row in own
-    }
+    by_steps: dict[int, list[float]] = {}
+    for row in own:
+        by_steps.setdefault(int(row["steps"]), []).append(float(row["found"]))
+    fewest = min(by_steps)
     return {
         "dataset": name,
-        **{f"{n:,} steps": width for n, width in by_steps.items()},
+        **{f"{n:,} steps": median(widths) for n, widths in by_steps.items()},
         "the root": median([float(row["root"]) for row in own]),
+        "way to the root": str(way(rows, name)),
+        f"deviation of ours, {fewest:,} steps": deviation(by_steps[fewest]),
         "published": float(theirs["PIM"]),
-        "+-": deviation([float(row["found"]) for row in own if row["steps"] == min(by_steps)]),
+        "its tolerance": float(theirs["PIM_tolerance"]),
     }
 
 
-def by_steps(rows: Sequence[Row], name: str) -> tuple[float, float, float]:
-    """Widths of a dataset with the fewest steps and with the most, and that of the root."""
-    found = line(rows, name)
-    widths = [float(value) for key, value in found.items() if key.endswith(" steps")]
-    return widths[0], widths[-1], float(found["the root"])
+class Way(NamedTuple):
+    """What part of the gap to the root more steps close, with an interval: a bootstrap over shuffles."""
+
+    part: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.part:.2f} ({self.low:.2f} to {self.high:.2f})"
+
+
+def way(rows: Sequence[Row], name: str) -> Way:
+    """How far a dataset's median width goes from that of the fewest steps to that of the root."""
+    steps = sorted({int(row["steps"]) for row in rows})
+    held = {n: {row["number"]: row for row in rows if (row["errors"], row["steps"]) == (name, n)} for n in steps}
+    last = held[steps[-1]]
+    widths = np.array(
+        [[float(held[steps[0]][i]["found"]), float(row["found"]), float(row["root"])] for i, row in last.items()]
+    )
+    drawn = np.random.default_rng(0).integers(len(widths), size=(N_RESAMPLES, len(widths)))
+    few, many, root = np.median(widths[np.concatenate([np.arange(len(widths))[None], drawn])], axis=1).T
+    parts = (many - few) / np.where(root > few, root - few, np.nan)
+    low, high = np.nanquantile(parts[1:], ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+    return Way(float(parts[0]), float(low), float(high))
 
 
 def arrived(rows: Sequence[Row], n: int | None = None) -> dict[int, float]:
@@ -176,15 +211,14 @@ def arrived(rows: Sequence[Row], n: int | None = None) -> dict[int, float]:
     return {m: _of(normal, m, most)["arrived"] for m in sorted({int(row["m"]) for row in normal})}
 
 
+def ways(rows: Sequence[Row]) -> dict[str, Way]:
+    """By dataset, how far more steps bring its width."""
+    return {str(name): way(rows, str(name)) for name in dict.fromkeys(row["errors"] for row in rows) if name != NORMAL}
+
+
 def limited(rows: Sequence[Row]) -> dict[str, float]:
-    """Datasets whose width goes more than half of the way to the root's once there are more steps, and how far."""
-    names = [name for name in dict.fromkeys(str(row["errors"]) for row in rows) if name != NORMAL]
-    found = {}
-    for name in names:
-        few, many, root = by_steps(rows, name)
-        if many - few > 0.5 * (root - few) > 0.0:
-            found[name] = (many - few) / (root - few)
-    return found
+    """Datasets whose width goes more than half of the way to the root's with more steps, surely, and how far."""
+    return {name: found.part for name, found in ways(rows).items() if found.low > 0.5}
 
 
 def finding(rows: Sequence[Row]) -> str:
@@ -192,15 +226,18 @@ def finding(rows: Sequence[Row]) -> str:
     steps = sorted({int(row["steps"]) for row in rows})
     before, after = arrived(rows, steps[0]), arrived(rows)
     parts = "; ".join(f"{100 * before[m]:.0f} % and {100 * after[m]:.0f} % at m = {m:,}" for m in before)
-    names = [name for name in dict.fromkeys(str(row["errors"]) for row in rows) if name != NORMAL]
-    moved = limited(rows)
-    still = [name for name in names if name not in moved]
+    found, moved = ways(rows), limited(rows)
+    still = [name for name, one in found.items() if one.high < 0.5]
+    open_ = [name for name in found if name not in (*moved, *still)]
+    more, less, unknown = (
+        ", ".join(f"{name} {found[name]}" for name in names) or "none" for names in (moved, still, open_)
+    )
     return (
-        f"Of descents for normal errors have arrived after {steps[0]:,} and {steps[-1]:,} steps: {parts}. With "
-        f"{steps[-1]:,} steps Table 3's width goes more than half of the way to that of the root on "
-        f"{', '.join(f'{name} ({100 * part:.0f} %)' for name, part in moved.items()) or 'none'}: there the number of "
-        "steps makes it small. It does not on "
-        f"{', '.join(still) or 'none'}: there most of the gap is left, as where the gradient vanishes between errors."
+        f"Of descents for normal errors have arrived after {steps[0]:,} and {steps[-1]:,} steps: {parts}. Table 3's "
+        f"width with {steps[-1]:,} steps, as a part of the gap between that with {steps[0]:,} and that of the root "
+        f"({100 * LEVEL:.0f} % interval of a bootstrap over shuffles): surely more than half on {more}; surely less on "
+        f"{less}; undecided on {unknown}. Where it is less, most of the gap is left, as where the gradient vanishes "
+        "between errors."
     )
 
 

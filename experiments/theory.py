@@ -1,36 +1,57 @@
-"""The paper's statements without a table: Theorem 1, the error bound of A.1, section 2.3, Theorem 2, its corollary.
+"""The paper's statements without a table: Theorems 1 and 2, section 2.3, the lemma, its corollary, the propagation.
 
 Each is simulated as it is printed, and beside it stands what should be done instead. *Theorem 1*: absolute normal
-errors, level .95; how far is the weight from the true quantile as the sample grows? *A.1*: is the printed error bound
-one for the distance between the trained weight and the root? *Section 2.3*: skewed errors, relocated to median 0 by the
-rows that calibrate, or by others. *Theorem 2*: perfectly calibrated scores from Beta(.5, .5); its range for the
-accuracy beside Wilson's, and how often F_l = p, normalised by |v_l| as printed, has a root at all. *Corollary*: its two
-variances beside the simulated one. *Propagation*: the printed series beside the largest change in the box.
+errors, level .95; how far is the weight from the true quantile as the sample grows, and as beta does? *Section 2.3*:
+skewed errors, relocated to median 0 by the rows that calibrate, or by others. *Theorem 2*: perfectly calibrated scores
+from Beta(.5, .5), in the usual sense, P(Y = 1 | q) = q, or in the printed one, P([Y^] = Y | Y^ = q) = q. Beside the
+quantiles r of the errors stand the half-widths of the rates that they should be, and Wilson's interval of the accuracy;
+how often has F_l = p, normalised by |v_l| as printed, a root at all? *Proof of theorem 2*: are P(Y^ > tau) and
+P([Y^] = Y) equal? *Lemma*: how normal are the rates? *Corollary*: its two variances beside the simulated one.
+*Propagation*: the printed series beside the largest change in the box, and beside rates that are drawn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
+from sklearn.exceptions import ConvergenceWarning
 
-from experiments.printed import BETA, trained
-from experiments.protocol import Experiment, Row, Unit
+from experiments.printed import Array, printed_neuron
+from experiments.protocol import Experiment, Row, Unit, Value
 from pimeter import quantile
 from pimeter.paper import outcome_errors
 from pimeter.paper.outcomes import propagated
 
 LEVEL = 0.95
+Z = float(ndtri((1 + LEVEL) / 2))  # also the true quantile of absolute normal errors
+BETAS = (1e3, 1e4, 1e5)  # the paper's, and nearer to infinity
 RATES = {"TN": 0.62, "TP": 0.93, "FN": 0.07, "FP": 0.38}  # about Adult's
-DELTAS = {"TN": 0.23, "TP": 0.2, "FN": 0.2, "FP": 0.23}
+CLASSES = {"TN": "N", "TP": "P", "FN": "P", "FP": "N"}
 P_N = 0.24
+N_ADULT = 9_769  # its test rows
+DELTAS = {
+    "PIM's": {"TN": 0.23, "TP": 0.2, "FN": 0.2, "FP": 0.23},
+    "binomial": {
+        name: Z * float(np.sqrt(rate * (1 - rate) / (N_ADULT * (P_N if CLASSES[name] == "N" else 1 - P_N))))
+        for name, rate in RATES.items()
+    },
+}
+METRICS = ("R*_TP", "R*_TN", "F1")
 VARIANCES = ("printed: p_N^2 var(R_TN) + p_P^2 var(R_TP)", "mu (1 - mu) / m")
 DRAWN = ("ratio", "ratio, numbers of each class fixed")  # to the simulated deviation where rows, or classes, are drawn
-ROUNDING = 1e-6  # of both solvers
+USUAL, PRINTED = "theorem 2", "theorem 2, premise as printed"
+TEXT, SCRIPTS, WILSON = "delta = r (text)", "delta = r / 2 (scripts, tables)", "Wilson"
+LEMMA, HALF = "normal, by the lemma", "half-width of"
+PROOF, SIDES = "proof of theorem 2", ("P(Y^ > tau)", "P([Y^] = Y)")
+PREMISES = {USUAL: "usual premise", PRINTED: "premise as printed"}
+SCORES = {"Beta(.5, .5)": (0.5, 0.5), "Beta(3, 1)": (3.0, 1.0)}
+SERIES, BOX, SAMPLED = "printed", "largest change in the box", "half-width of independent normal rates"
 
 
 @dataclass(frozen=True)
@@ -39,7 +60,7 @@ class Settings:
 
     seed: int = 0
     lengths: tuple[int, ...] = (20, 100, 1000, 10_000)
-    n_descents: int = 20
+    n_descents: int = 100
     n_repeats: int = 1000
 
 
@@ -48,41 +69,48 @@ QUICK = Settings(lengths=(20, 100), n_descents=3, n_repeats=50)
 
 def units(settings: Settings) -> list[Unit]:
     """One per statement and size."""
-    sized = product(("theorem 1", "section 2.3", "theorem 2", "corollary"), settings.lengths)
-    return [*sized, ("propagation", 1)]
+    sized = product(("theorem 1", "section 2.3", USUAL, PRINTED, "lemma", "corollary"), settings.lengths)
+    return [*sized, (PROOF, 1000 * settings.n_repeats), ("propagation", N_ADULT)]
 
 
 def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Row]:
-    """Rows of one statement: form, what was measured, its value, and from how many repeats."""
+    """Rows of one statement: form, beta where it matters, what was measured, its value, and from how many repeats."""
     name, m = str(unit[0]), int(unit[1])
-    found = {
+    measured: dict[str, Callable[[Settings, int, np.random.Generator], list[Row]]] = {
         "theorem 1": _consistency,
         "section 2.3": _relocation,
-        "theorem 2": _accuracy,
+        USUAL: _accuracy,
+        PRINTED: lambda *of: _accuracy(*of, premise=PRINTED),
+        PROOF: _identity,
+        "lemma": _normality,
         "corollary": _variances,
         "propagation": _propagation,
-    }[name](settings, m, rng)
-    return [{"statement": name, "m": m, **row} for row in found]
+    }
+    return [{"statement": name, "m": m, **row} for row in measured[name](settings, m, rng)]
 
 
-def _row(form: str, measured: str, value: float | np.floating[Any], n: int) -> Row:
-    return {"form": form, "measured": measured, "value": float(value), "n": n}
+def _row(form: str, measured: str, value: float | np.floating[Any], n: int, beta: float | str = "") -> Row:
+    return {"form": form, "beta": beta, "measured": measured, "value": float(value), "n": n}
 
 
 def _consistency(settings: Settings, m: int, rng: np.random.Generator) -> list[Row]:
-    """Distance from the true quantile, and the printed bound of the distance from the root."""
-    errors = np.abs(rng.standard_normal((m, settings.n_descents)))
-    truth, n = float(ndtri((1 + LEVEL) / 2)), settings.n_descents
-    printed, arrived, bound = trained(errors, LEVEL)
-    root = np.asarray(quantile(errors, LEVEL, axis=0, beta=BETA))
+    """Distance of weights from the true quantile, by beta, for the same errors."""
+    errors, n = np.abs(rng.standard_normal((m, settings.n_descents))), settings.n_descents
+
+    def off(weights: Array) -> float:
+        return float(np.sqrt(np.mean((weights - Z) ** 2)))
+
+    rows: list[Row] = []
+    for beta in BETAS:
+        neuron = printed_neuron(LEVEL).set_params(beta=beta)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # counted
+            neuron.fit(errors)
+        rows.append(_row("printed", "RMSE", off(np.asarray(neuron.quantile_)), n, beta))
+        rows.append(_row("printed", "stalled", float(np.mean(~np.asarray(neuron.converged_))), n, beta))
+        rows.append(_row("root", "RMSE", off(np.asarray(quantile(errors, LEVEL, axis=0, beta=beta))), n, beta))
     ours = np.asarray(quantile(errors, LEVEL, axis=0, reflect=True))
-    moved = np.where(np.isnan(printed), 0.0, printed)  # a neuron that never moved stands next to 0
-    forms = {"printed": moved, "root, beta 1000": root, "pimeter": ours}
-    rows = [_row(form, "RMSE", np.sqrt(np.mean((w - truth) ** 2)), n) for form, w in forms.items()]
-    rows.append(_row("printed", "stalled", float(np.mean(~arrived)), n))
-    within = np.abs(moved - root) <= bound + ROUNDING
-    rows.append(_row("printed", "distance to the root within the bound of A.1", float(np.mean(within)), n))
-    return rows
+    return [*rows, _row("pimeter", "RMSE", off(ours), n, "auto")]
 
 
 def _relocation(settings: Settings, m: int, rng: np.random.Generator) -> list[Row]:
@@ -96,39 +124,81 @@ def _relocation(settings: Settings, m: int, rng: np.random.Generator) -> list[Ro
         "by other rows": np.median(others, axis=1),
     }
     for form, centre in centres.items():
-        margin = np.asarray(quantile(np.abs(draws - centre[:, None]), LEVEL, axis=1, beta=BETA))
+        margin = np.asarray(quantile(np.abs(draws - centre[:, None]), LEVEL, axis=1, beta=BETAS[0]))
         low, high = np.maximum(centre - margin, -1.0), np.maximum(centre + margin, -1.0)
         coverage = np.exp(-(low + 1.0)) - np.exp(-(high + 1.0))
-        rows.append(_row(form, "coverage", float(coverage.mean()), settings.n_repeats))
-        rows.append(_row(form, "half-width", float(margin.mean()), settings.n_repeats))
+        rows.append(_row(form, "coverage", float(coverage.mean()), settings.n_repeats, BETAS[0]))
+        rows.append(_row(form, "half-width", float(margin.mean()), settings.n_repeats, BETAS[0]))
     return rows
 
 
-def _accuracy(settings: Settings, n: int, rng: np.random.Generator) -> list[Row]:
-    """The range of Theorem 2 and Wilson's for the accuracy of perfectly calibrated scores."""
+def calibrated(n: int, law: tuple[float, float], premise: str, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Scores from a beta distribution, and true classes of which they are the probabilities that the premise says."""
+    score = rng.beta(*law, n)
+    chosen = rng.uniform(size=n) < score
+    return score, (chosen if premise == USUAL else chosen == (score > 0.5)).astype(float)
+
+
+def _accuracy(settings: Settings, n: int, rng: np.random.Generator, *, premise: str = USUAL) -> list[Row]:
+    """The quantiles of Theorem 2 beside the half-widths of the rates, and as ranges of the accuracy beside Wilson's."""
     from statsmodels.stats.proportion import proportion_confint
 
-    truth = 0.5 + 1.0 / np.pi  # E max(q, 1 - q) of Beta(.5, .5)
+    confidence = 0.5 + 1.0 / np.pi  # E max(q, 1 - q) of Beta(.5, .5)
+    truth = confidence if premise == USUAL else 0.5
     repeats = min(settings.n_repeats, max(50, 2_000_000 // n))
-    ranges, intervals, rootless = [], [], []
+    ranges: dict[str, list[tuple[float, float]]] = {TEXT: [], SCRIPTS: [], WILSON: []}
+    quantiles, rates, rootless = [], [], []
     for _ in range(repeats):
-        score = rng.beta(0.5, 0.5, n)
-        true = (rng.uniform(size=n) < score).astype(float)
-        tn, tp, _, _ = outcome_errors(true, score)
-        if not (len(tn) and len(tp)):
+        score, true = calibrated(n, SCORES["Beta(.5, .5)"], premise, rng)
+        parts = dict(zip(RATES, outcome_errors(true, score), strict=True))
+        right, p_n = len(parts["TN"]) + len(parts["TP"]), float(np.mean(true == 0))
+        if not (len(parts["TN"]) and len(parts["TP"])):
             continue
-        accuracy, p_n = (len(tn) + len(tp)) / n, float(np.mean(true == 0))
-        radii = [float(quantile(part, LEVEL, reflect=True)) for part in (tn, tp)]
-        half = (p_n * radii[0] + (1 - p_n) * radii[1]) / 2
-        ranges.append((accuracy - half, accuracy + half))
-        intervals.append(proportion_confint(len(tn) + len(tp), n, 1 - LEVEL, method="wilson"))
-        rootless.append(min(len(tn) / (n * p_n), len(tp) / (n * (1 - p_n))) < LEVEL)
-    rows: list[Row] = []
-    for form, bounds in (("printed", np.array(ranges)), ("Wilson", np.array(intervals))):
-        rows.append(_row(form, "width", np.median(np.ptp(bounds, axis=1)), len(bounds)))
+        size = {"N": n * p_n, "P": n * (1 - p_n)}
+        r = {name: float(quantile(e, LEVEL, reflect=True)) if len(e) else np.nan for name, e in parts.items()}
+        delta = p_n * r["TN"] + (1 - p_n) * r["TP"]
+        for form, half in ((TEXT, delta), (SCRIPTS, delta / 2)):
+            ranges[form].append((right / n - half, right / n + half))
+        ranges[WILSON].append(proportion_confint(right, n, 1 - LEVEL, method="wilson"))
+        own = {name: len(e) / size[CLASSES[name]] for name, e in parts.items()}
+        quantiles.append([*r.values()])
+        rates.append([Z * np.sqrt(rate * (1 - rate) / size[CLASSES[name]]) for name, rate in own.items()])
+        rootless.append(min(own["TN"], own["TP"]) < LEVEL)
+    rows = [
+        _row(form, f"{HALF} R_{name}", value, len(found))
+        for form, found in (("r", quantiles), (LEMMA, rates))
+        for name, value in zip(RATES, np.nanmedian(found, axis=0), strict=True)
+    ]
+    for form, bounds in ((form, np.array(found)) for form, found in ranges.items()):
+        rows.append(_row(form, "width of the accuracy", np.median(np.ptp(bounds, axis=1)), len(bounds)))
         holds = np.mean((bounds[:, 0] <= truth) & (truth <= bounds[:, 1]))
         rows.append(_row(form, "holds the accuracy", holds, len(bounds)))
-    rows.append(_row("printed", "a neuron's F_l = p has no root", np.mean(rootless), len(rootless)))
+    return [*rows, _row("r", "F_l = p of a true outcome has no root", np.mean(rootless), len(rootless))]
+
+
+def _identity(_settings: Settings, n: int, rng: np.random.Generator) -> list[Row]:
+    """The two probabilities that the proof of Theorem 2 equates."""
+    rows: list[Row] = []
+    for (name, law), (premise, said) in product(SCORES.items(), PREMISES.items()):
+        score, true = calibrated(n, law, premise, rng)
+        predicted = score > 0.5
+        for side, value in zip(SIDES, (np.mean(predicted), np.mean(predicted == true)), strict=True):
+            rows.append(_row(f"{said}, {name}", side, value, n))
+    return rows
+
+
+def _normality(settings: Settings, m: int, rng: np.random.Generator) -> list[Row]:
+    """Rates less their mean, by the deviation that the lemma gives: their own deviation, and how many are within z."""
+    repeats = 20 * settings.n_repeats
+    negatives = rng.binomial(m, P_N, repeats)
+    rows: list[Row] = []
+    for name, size in (("TN", negatives), ("TP", m - negatives)):  # R_FP and R_FN are 1 less these
+        held, rate = size[size > 0], RATES[name]
+        away = (rng.binomial(held, rate) / held - rate) / np.sqrt(rate * (1 - rate) / held)
+        rows.append(_row(f"R_{name}", "deviation by the lemma's", np.std(away), len(held)))
+        rows.append(
+            _row(f"R_{name}", f"within {Z:.2f} of the lemma's deviations", np.mean(np.abs(away) <= Z), len(held))
+        )
     return rows
 
 
@@ -147,98 +217,131 @@ def _variances(settings: Settings, m: int, rng: np.random.Generator) -> list[Row
     return rows
 
 
-def _propagation(_settings: Settings, _m: int, _rng: np.random.Generator) -> list[Row]:
-    """delta of the precision: as printed, as the library does it, and the largest change in the box."""
-    odds, r, d = P_N / (1 - P_N), RATES, DELTAS
+def metric(name: str, tn: Any, tp: Any, fn: Any, fp: Any) -> Any:
+    """Precision, negative predictive value or F1, by the four rates."""
+    tn, tp, fn, fp = P_N * tn, (1 - P_N) * tp, (1 - P_N) * fn, P_N * fp
+    return {"R*_TP": tp / (tp + fp), "R*_TN": tn / (tn + fn), "F1": 2 * tp / (2 * tp + fn + fp)}[name]
 
-    def precision(_tn: float, tp: float, _fn: float, fp: float) -> float:
-        return tp * (1 - P_N) / (tp * (1 - P_N) + fp * P_N)
 
-    value = precision(*r.values())
-    steps = (r["FP"] / r["TP"] * d["TP"] / r["TP"], d["FP"] / r["TP"], odds * value * (d["FP"] / r["TP"]) ** 2)
-    at, delta = np.array(list(r.values())), np.array(list(d.values()))
-    corners = [precision(*(at + np.array(signs) * delta)) for signs in product((-1, 1), repeat=4)]
-    return [
-        _row("printed", "delta of the precision", odds * value**2 * sum(steps), 1),
-        _row("pimeter.paper.score_spread", "delta of the precision", propagated(precision, at, delta), 1),
-        _row("largest change in the box", "delta of the precision", max(abs(c - value) for c in corners), len(corners)),
-    ]
+def series(name: str, rates: Mapping[str, float], delta: Mapping[str, float]) -> float:
+    """The printed delta of R*_TP or R*_TN."""
+    true, false, odds = ("TP", "FP", P_N / (1 - P_N)) if name == "R*_TP" else ("TN", "FN", (1 - P_N) / P_N)
+    value, step = metric(name, *rates.values()), delta[false] / rates[true]
+    first = rates[false] / rates[true] * delta[true] / rates[true] + step
+    return float(odds * value**2 * (first + odds * value * step**2))
+
+
+def _propagation(settings: Settings, _m: int, rng: np.random.Generator) -> list[Row]:
+    """delta of three metrics: as printed (F1: by the general formula), at most in the box, and of rates drawn."""
+    n, at = 200 * settings.n_repeats, np.array([*RATES.values()])
+    rows: list[Row] = []
+    for (kind, delta), name in product(DELTAS.items(), METRICS):
+        half = np.array([*delta.values()])
+        printed = propagated(lambda *r: metric("F1", *r), at, half) if name == "F1" else series(name, RATES, delta)
+        corners = [
+            metric(name, *np.clip(at + np.array(signs) * half, 0.0, 1.0)) for signs in product((-1, 1), repeat=4)
+        ]
+        drawn = metric(name, *np.clip(at + half / Z * rng.standard_normal((n, 4)), 0.0, 1.0).T)
+        low, high = np.quantile(drawn, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+        box = max(abs(corner - metric(name, *at)) for corner in corners)
+        found = ((SERIES, printed, 1), (BOX, box, len(corners)), (SAMPLED, (high - low) / 2, n))
+        rows += [_row(form, f"delta {name}, rates' deltas {kind}", value, repeats) for form, value, repeats in found]
+    return rows
 
 
 # What the rows say.
 
 
-def value(rows: Sequence[Row], statement: str, form: str, measured: str, m: int | None = None) -> float:
+def value(
+    rows: Sequence[Row], statement: str, form: str, measured: str, m: int | None = None, beta: float | None = None
+) -> float:
     """One stored number; of the largest sample where no size is given."""
-    held = [r for r in rows if (r["statement"], r["form"], r["measured"]) == (statement, form, measured)]
-    return float(
-        next(r for r in held if m in (None, r["m"]) and (m or r["m"] == max(int(q["m"]) for q in held)))["value"]
-    )
+    held = [
+        r
+        for r in rows
+        if (r["statement"], r["form"], r["measured"]) == (statement, form, measured) and beta in (None, r["beta"])
+    ]
+    at = max(int(r["m"]) for r in held) if m is None else m
+    return float(next(r for r in held if r["m"] == at)["value"])
+
+
+def lengths(rows: Sequence[Row], statement: str) -> list[int]:
+    """Sample lengths of a statement, the shortest first."""
+    return sorted({int(row["m"]) for row in rows if row["statement"] == statement})
+
+
+def ratios_of_deltas(rows: Sequence[Row], form: str) -> list[float]:
+    """The printed deltas of all metrics by those of another form."""
+    names = [f"delta {name}, rates' deltas {kind}" for kind, name in product(DELTAS, METRICS)]
+    return [value(rows, "propagation", SERIES, name) / value(rows, "propagation", form, name) for name in names]
 
 
 def tables(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
-    """For each statement one table, a column for each size."""
-    found: dict[str, Sequence[Row]] = {}
-    for statement in dict.fromkeys(str(row["statement"]) for row in rows):
-        held = [row for row in rows if row["statement"] == statement]
-        cells = dict.fromkeys((str(row["form"]), str(row["measured"])) for row in held)
-        found[statement.capitalize()] = [
-            {"form": form, "measured": measured}
-            | {f"m = {r['m']}": float(r["value"]) for r in held if (r["form"], r["measured"]) == (form, measured)}
-            for form, measured in cells
-        ]
-    return found
+    """For each statement one table, a column for each size; for each form where there is one size."""
+    found: dict[str, dict[tuple[str, ...], dict[str, Value]]] = {}
+    for r in rows:
+        form, measured, beta = str(r["form"]), str(r["measured"]), _said(r["beta"])
+        title = f"{r['statement']}{', rates' if measured.startswith(HALF) else ''}".capitalize()
+        line: dict[str, Value] = {"form": form, **({"beta": beta} if beta else {}), "measured": measured}
+        column = f"m = {r['m']}"
+        if len(lengths(rows, str(r["statement"]))) == 1:
+            line, column = {"measured": measured}, form
+        found.setdefault(title, {}).setdefault(tuple(map(str, line.values())), line)[column] = float(r["value"])
+    return {title: list(lines.values()) for title, lines in found.items()}
+
+
+def _said(beta: float | str) -> str:
+    return beta if isinstance(beta, str) else f"{beta:,.0f}"
 
 
 def headline(rows: Sequence[Row]) -> str:
     """What the simulations show, in one sentence."""
-    few = min(int(row["m"]) for row in rows if row["statement"] == "theorem 1")
-    stalled = [value(rows, "theorem 1", "printed", "stalled", m) for m in (few, None)]
+    few, most = (pick(lengths(rows, "theorem 1")) for pick in (min, max))
+    early, late = (value(rows, "theorem 1", "printed", "stalled", m, BETAS[0]) for m in (few, most))
     return (
-        f"Of the neurons as printed {100 * stalled[0]:.0f} % stall with {few} errors and {100 * stalled[1]:.0f} % with "
-        "the most; the range of Theorem 2 does not shrink with the number of rows."
+        f"Of the neurons as printed {100 * early:.0f} % stall with {few} errors and {100 * late:.0f} % with "
+        f"{most:,}; the range of Theorem 2 does not shrink with the number of rows."
     )
 
 
 def finding(rows: Sequence[Row]) -> str:
     """What becomes of each statement."""
-    most = max(int(row["m"]) for row in rows)
-    rmse = {form: value(rows, "theorem 1", form, "RMSE") for form in ("printed", "root, beta 1000", "pimeter")}
-    within = value(rows, "theorem 1", "printed", "distance to the root within the bound of A.1")
-    width = {form: value(rows, "theorem 2", form, "width") for form in ("printed", "Wilson")}
-    rootless = value(rows, "theorem 2", "printed", "a neuron's F_l = p has no root")
+    most, few = max(lengths(rows, "theorem 1")), min(lengths(rows, "section 2.3"))
+    off = {
+        form: ", ".join(f"{value(rows, 'theorem 1', form, 'RMSE', beta=beta):.3f}" for beta in BETAS)
+        for form in ("printed", "root")
+    }
+    width = {form: value(rows, USUAL, form, "width of the accuracy") for form in (TEXT, SCRIPTS, WILSON)}
+    rootless = value(rows, USUAL, "r", "F_l = p of a true outcome has no root")
     (printed, whole), (fixed, fixed_whole) = (
         [value(rows, "corollary", form, measured) for form in VARIANCES] for measured in DRAWN
     )
-    series, ours, box = (
-        value(rows, "propagation", form, "delta of the precision")
-        for form in ("printed", "pimeter.paper.score_spread", "largest change in the box")
-    )
     covered = {
-        form: value(rows, "section 2.3", form, "coverage", min(int(row["m"]) for row in rows if row["m"] != 1))
+        form: value(rows, "section 2.3", form, "coverage", few)
         for form in ("not relocated", "printed: by the rows that calibrate", "by other rows")
     }
     relocated = ", ".join(f"{fraction:.3f} ({form})" for form, fraction in covered.items())
+    box, drawn = (ratios_of_deltas(rows, form) for form in (BOX, SAMPLED))
     said = [
         headline(rows),
-        f"With {most:,} errors the weight is off by {rmse['printed']:.3f} as printed,",
-        f"{rmse['root, beta 1000']:.3f} as the root and {rmse['pimeter']:.3f} by pimeter;",
-        f"A.1's bound holds in {100 * within:.0f} % of the descents.",
-        f"Section 2.3, the fewest errors: coverage {relocated}.",
-        f"Theorem 2 with {most:,} rows: the printed range is {width['printed']:.3f} wide,",
-        f"Wilson's interval {width['Wilson']:.3f}; normalised by the size of the class, as printed,",
-        f"a neuron has no root in {100 * rootless:.0f} % of the samples.",
+        f"With {most:,} errors and beta {', '.join(_said(beta) for beta in BETAS)} the RMSE of the weight is",
+        f"{off['printed']} as printed and {off['root']} as the root;",
+        f"{value(rows, 'theorem 1', 'pimeter', 'RMSE'):.3f} by pimeter.",
+        f"Section 2.3, {few} errors: coverage {relocated}.",
+        f"Theorem 2 with {max(lengths(rows, USUAL)):,} rows: the range of the accuracy is {width[TEXT]:.3f} wide by",
+        f"the text, {width[SCRIPTS]:.3f} by the scripts, Wilson's interval {width[WILSON]:.3f}; normalised by the size",
+        f"of the class, as printed, a neuron has no root in {100 * rootless:.0f} % of the samples.",
         f"Corollary: the printed sum is {printed:.2f} of the simulated deviation, its limit {whole:.2f}; with the",
         f"numbers of each class fixed {fixed:.2f} and {fixed_whole:.2f}.",
-        f"Propagation to the precision: {series:.3f} as printed, {ours:.3f} by the library,",
-        f"{box:.3f} at most in the box.",
+        f"Propagation: the printed deltas are {min(box):.2f} to {max(box):.2f} times the largest change in the box and",
+        f"{min(drawn):.2f} to {max(drawn):.2f} times the half-width of independent normal rates.",
     ]
     return " ".join(said)
 
 
 EXPERIMENT = Experiment(
     name="theory",
-    title="theorems, the error bound, relocation and propagation, simulated as printed",
+    title="theorems, lemma and corollary, relocation and propagation, simulated as printed",
     settings=Settings(),
     quick=QUICK,
     units=units,

@@ -29,10 +29,12 @@ from experiments import (
     protocol,
     report,
     status,
+    steps,
     summary,
     table2,
     table4_paper,
     theory,
+    theory_bound,
     uci,
     uci_networks,
     uci_page,
@@ -41,6 +43,7 @@ from experiments import (
 )
 from experiments.protocol import Experiment, RefusedError, Store, run, stream
 from pimeter.paper import outcome_errors, score_spread
+from pimeter.paper.outcomes import propagated
 
 ROOT = Path(__file__).parents[1]
 
@@ -395,13 +398,53 @@ class TestPrinted:
 
     def test_theory_by_hand(self, tmp_path):
         rows = run(theory.EXPERIMENT, theory.QUICK, Store(tmp_path, "theory"))
-        assert theory.value(rows, "theorem 1", "printed", "stalled", 20) == 1.0
-        series, box = (
-            theory.value(rows, "propagation", form, "delta of the precision")
-            for form in ("printed", "largest change in the box")
-        )
-        assert_allclose(series, box, rtol=0.1)
+        assert all(theory.value(rows, "theorem 1", "printed", "stalled", 20, beta) == 1.0 for beta in theory.BETAS)
+        assert theory.value(rows, "theorem 1", "root", "RMSE", beta=theory.BETAS[-1]) < 0.5
+        confidence = 0.5 + 1 / np.pi
+        for premise, accuracy in (("usual premise", confidence), ("premise as printed", 0.5)):
+            found = theory.value(rows, theory.PROOF, f"{premise}, Beta(.5, .5)", theory.SIDES[1])
+            assert_allclose(found, accuracy, atol=0.01)  # 50,000 rows: four standard errors
         assert "does not shrink" in theory.finding(rows)
+
+    @pytest.mark.parametrize("name", ["R*_TP", "R*_TN"])
+    def test_printed_series_is_the_general_formula(self, name):
+        def metric(*rates):
+            return theory.metric(name, *rates)
+
+        for delta in theory.DELTAS.values():
+            general = propagated(metric, *(np.array([*held.values()]) for held in (theory.RATES, delta)))
+            assert_allclose(theory.series(name, theory.RATES, delta), general)
+
+    def test_error_of_a_descent_by_hand(self):
+        """At r_p the two densities cancel, and |F - p| by the density is left."""
+        row = {"m": 20, "weight": theory.Z, "root": 2.0, "gap": 0.01, "slope": 0.0, "estimated": 0.05}
+        density = 2 * stats.norm.pdf(theory.Z)
+        assert_allclose(theory_bound.printed(row, theory_bound.KNOWN), 0.01 / density)
+        median = theory_bound.ratios([row], theory_bound.ESTIMATED, theory_bound.ROOT)[1]
+        assert_allclose(median, (2.0 - theory.Z) / 0.05)
+        assert theory_bound.ratios([row], theory_bound.LEFT, theory_bound.ROOT)[1] == np.inf
+
+    def test_descents_side_by_side_are_those_one_by_one(self):
+        rng = np.random.default_rng(0)
+        samples = [rng.random(m) for m in (5, 8, 5, 0)]
+        together = steps._together(samples, (10, 40))
+        assert sorted(together) == [0, 1, 2]
+        for i, found in together.items():
+            for n, (weights, there) in steps._descents(samples[i][:, None], (10, 40)).items():
+                assert found[n] == (weights[0], there[0])
+
+    def test_more_steps_close_a_part_of_the_gap(self):
+        held = [("sonar", 0.9), ("musk1", 0.1)]
+        rows = [
+            {"errors": name, "number": i, "steps": n, "found": 1.0 + (n > 5) * part, "root": 2.0}
+            for name, part in held
+            for i in range(4)
+            for n in (5, 50)
+        ]
+        assert {name: round(one.part, 6) for name, one in steps.ways(rows).items()} == dict(held)
+        assert [*steps.limited(rows)] == ["sonar"]
+        rows[1]["found"], rows[3]["found"] = 1.0, 1.0  # of two of four shuffles: the interval has one half in it
+        assert not steps.limited(rows)
 
 
 class TestReport:
@@ -749,7 +792,7 @@ class TestIntervals:
     def test_the_summary_is_one_screen(self):
         text = (cli.RESULTS / "README.md").read_text()
         assert len(text.splitlines()) <= 80
-        assert len(claims.CLAIMS) == 19
+        assert f"Each of the {len(claims.CLAIMS)} items" in text
         assert all(f"[{claim.item}]({claim.experiments[0]}.md)" in text for claim in claims.CLAIMS)
         assert all(name in cli.EXPERIMENTS for claim in claims.CLAIMS for name in claim.experiments)
 
