@@ -143,7 +143,8 @@ class RecurrentTraining:
     """How the LSTM is trained; the paper names its input and output lengths only.
 
     Adam on the mean squared error, stopped when the windows of `held_out`, the latest ones, have not improved for
-    `patience` epochs; the weights of the best epoch are kept.
+    `patience` epochs; the weights of the best epoch are kept. With `residual` the last layer says by how much targets
+    differ from the last value of the last feature, which is the target's past.
     """
 
     n_hidden: int = 32
@@ -152,6 +153,7 @@ class RecurrentTraining:
     max_epochs: int = 30
     patience: int = 5
     held_out: float = 0.1
+    residual: bool = False
 
 
 def train_lstm(
@@ -159,7 +161,6 @@ def train_lstm(
 ) -> tuple[Callable[[Array], Array], int]:
     """Train an LSTM with a linear layer from windows x (n, T, features) to y (n, h), the oldest window first.
 
-    The layer says by how much targets differ from the last value of the last feature, which is the target's past.
     Returns what it predicts, (n, h) for new x, and the number of epochs.
     """
     torch = load_torch()
@@ -176,7 +177,8 @@ def train_lstm(
     optimizer = torch.optim.Adam(model.parameters(), lr=how.learning_rate, fused=True)
 
     def output(rows: Any) -> Any:
-        return rows[:, -1, -1:] + last(recurrent(rows)[0][:, -1])
+        found = last(recurrent(rows)[0][:, -1])
+        return rows[:, -1, -1:] + found if how.residual else found
 
     best, least, waited, n_epochs = deepcopy(model.state_dict()), np.inf, 0, 0
     while n_epochs < how.max_epochs and waited < how.patience:
