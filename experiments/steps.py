@@ -7,13 +7,11 @@ scores of relu networks that are stopped on the test rows). Beside them stands t
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from experiments.classifiers import LEVEL, deviation, median, scores, shuffled
 from experiments.data import Array, Split, classification, classification_files
@@ -22,6 +20,7 @@ from experiments.protocol import Experiment, Row, Unit, paper_rows
 from experiments.table3 import DATASETS, LARGE
 from pimeter import bandwidth, quantile
 from pimeter.paper import outcome_errors
+from pimeter.smoothing import SmoothedSample
 
 if TYPE_CHECKING:
     from pimeter.protocols import Flags
@@ -64,7 +63,7 @@ def _normal(settings: Settings, m: int, rng: np.random.Generator) -> list[Row]:
     root = np.asarray(quantile(errors, LEVEL, axis=0, beta=BETA))
     return [
         _row(NORMAL, m, i, n, float(weights[i]), float(root[i]), bool(arrived[i]))
-        for n, (weights, arrived) in _descents(errors, settings.steps).items()
+        for n, (weights, arrived) in _descents([*errors.T], settings.steps).items()
         for i in range(settings.n_descents)
     ]
 
@@ -74,31 +73,20 @@ def _table3(settings: Settings, name: str, rng: np.random.Generator) -> list[Row
     splits = [shuffled(len(y), settings.test, settings.held_out, rng) for _ in range(settings.n_shuffles)]
     peeking = [Split(np.concatenate(split[:2]), split.test, split.test) for split in splits]
     how = replace(DATASETS[name].training, max_epochs=settings.max_epochs)
-    sides = []
+    sides, negative = [], []
     for split, score in zip(splits, scores(X, y, peeking, how, rng), strict=True):
-        sides.append(outcome_errors(y[split.test], score[split.test])[:2])
-    weights = _together([side for both in sides for side in both], settings.steps)
+        true = y[split.test]
+        both = outcome_errors(true, score[split.test])[:2]
+        if all(map(len, both)):
+            sides.append(both)
+            negative.append(float(np.mean(true == 0)))
     found: list[Row] = []
-    for i, both in enumerate(sides):
-        if not all(map(len, both)):
-            continue
-        negative, few = float(np.mean(y[splits[i].test] == 0)), min(map(len, both))
-        root = _width(negative, [float(quantile(errors, LEVEL, beta=BETA)) for errors in both])
-        for n in settings.steps:
-            (one, is_there), (other, is_other_there) = (weights[2 * i + side][n] for side in range(2))
-            width = _width(negative, [one, other])
-            found.append(_row(name, few, i, n, width, root, is_there and is_other_there))
-    return found
-
-
-def _together(samples: Sequence[Array], steps: Sequence[int]) -> dict[int, dict[int, tuple[float, bool]]]:
-    """By sample and number of steps, weight and whether it has arrived; samples of one length descend side by side."""
-    found: dict[int, dict[int, tuple[float, bool]]] = {}
-    for m in {len(errors) for errors in samples if len(errors)}:
-        which = [i for i, errors in enumerate(samples) if len(errors) == m]
-        descents = _descents(np.stack([samples[i] for i in which], axis=1), steps)
-        for column, i in enumerate(which):
-            found[i] = {n: (float(w[column]), bool(there[column])) for n, (w, there) in descents.items()}
+    for n, (weights, arrived) in _descents([errors for both in sides for errors in both], settings.steps).items():
+        for i, both in enumerate(sides):
+            own = slice(2 * i, 2 * i + 2)
+            root = _width(negative[i], [float(quantile(errors, LEVEL, beta=BETA)) for errors in both])
+            few, width = min(map(len, both)), _width(negative[i], weights[own].tolist())
+            found.append(_row(name, few, i, n, width, root, bool(arrived[own].all())))
     return found
 
 
@@ -114,20 +102,26 @@ def _row(errors: str, m: int, number: int, steps: int, found: float, root: float
     }
 
 
-def _descents(errors: Array, steps: Sequence[int]) -> dict[int, tuple[Array, Flags]]:
-    """Weights of the closest approach within so many steps, for each column, and whether they have arrived."""
-    most, m = max(steps), len(errors)
+def _descents(samples: Sequence[Array], steps: Sequence[int]) -> dict[int, tuple[Array, Flags]]:
+    """Weights of the closest approach within so many steps, a neuron for each sample, and whether they have arrived.
+
+    Neurons descend side by side, which `fit` does for samples of one length: others are filled up with errors that
+    count nothing.
+    """
+    most, lengths = max(steps), np.array([len(errors) for errors in samples])
     neuron = printed_neuron(LEVEL).set_params(max_iter=most, patience=most)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # counted
-        neuron.fit(errors)
-    distance, weights = np.sqrt(neuron.loss_curve_), neuron.weight_curve_
-    near = max(0.5 / m, 0.1 * bandwidth.standard_error(LEVEL, m))  # as `converged_` says it
+    columns = [SmoothedSample.of(errors, None, BETA, False) for errors in samples]
+    tasks = [neuron._task(column, LEVEL) for column in columns]
+    counts = (np.arange(lengths.max()) < lengths[:, None]).astype(float)
+    filled = [task._replace(positions=np.resize(task.positions, lengths.max())) for task in tasks]
+    path = neuron._descent(filled, counts if lengths.min() < lengths.max() else None, columns[0])
+    weights = np.stack([one.smoother.errors(at) for one, at in zip(columns, path.positions.T, strict=True)], axis=1)
+    near = [max(0.5 / m, 0.1 * bandwidth.standard_error(LEVEL, m)) for m in lengths.tolist()]  # as `converged_` says it
     found = {}
     for n in steps:
-        best = np.nanargmin(distance[: n + 1], axis=0)[None]
-        weight, away = (np.take_along_axis(curve, best, axis=0)[0] for curve in (weights, distance))
-        found[n] = weight, away <= near
+        best = np.nanargmin(path.losses[: n + 1], axis=0)[None]
+        weight, loss = (np.take_along_axis(curve, best, axis=0)[0] for curve in (weights, path.losses))
+        found[n] = weight, np.sqrt(loss) <= near
     return found
 
 

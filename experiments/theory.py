@@ -270,6 +270,11 @@ def lengths(rows: Sequence[Row], statement: str) -> list[int]:
     return sorted({int(row["m"]) for row in rows if row["statement"] == statement})
 
 
+def rootless(rows: Sequence[Row]) -> float:
+    """In what part of the longest samples a neuron of Theorem 2 has no root, by the usual premise."""
+    return value(rows, USUAL, "r", "F_l = p of a true outcome has no root")
+
+
 def ratios_of_deltas(rows: Sequence[Row], form: str) -> list[float]:
     """The printed deltas of all metrics by those of another form."""
     names = [f"delta {name}, rates' deltas {kind}" for kind, name in product(DELTAS, METRICS)]
@@ -312,7 +317,6 @@ def finding(rows: Sequence[Row]) -> str:
         for form in ("printed", "root")
     }
     width = {form: value(rows, USUAL, form, "width of the accuracy") for form in (TEXT, SCRIPTS, WILSON)}
-    rootless = value(rows, USUAL, "r", "F_l = p of a true outcome has no root")
     (printed, whole), (fixed, fixed_whole) = (
         [value(rows, "corollary", form, measured) for form in VARIANCES] for measured in DRAWN
     )
@@ -330,7 +334,7 @@ def finding(rows: Sequence[Row]) -> str:
         f"Section 2.3, {few} errors: coverage {relocated}.",
         f"Theorem 2 with {max(lengths(rows, USUAL)):,} rows: the range of the accuracy is {width[TEXT]:.3f} wide by",
         f"the text, {width[SCRIPTS]:.3f} by the scripts, Wilson's interval {width[WILSON]:.3f}; normalised by the size",
-        f"of the class, as printed, a neuron has no root in {100 * rootless:.0f} % of the samples.",
+        f"of the class, as printed, a neuron has no root in {100 * rootless(rows):.0f} % of the samples.",
         f"Corollary: the printed sum is {printed:.2f} of the simulated deviation, its limit {whole:.2f}; with the",
         f"numbers of each class fixed {fixed:.2f} and {fixed_whole:.2f}.",
         f"Propagation: the printed deltas are {min(box):.2f} to {max(box):.2f} times the largest change in the box and",

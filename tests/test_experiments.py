@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -426,12 +427,14 @@ class TestPrinted:
 
     def test_descents_side_by_side_are_those_one_by_one(self):
         rng = np.random.default_rng(0)
-        samples = [rng.random(m) for m in (5, 8, 5, 0)]
-        together = steps._together(samples, (10, 40))
-        assert sorted(together) == [0, 1, 2]
-        for i, found in together.items():
-            for n, (weights, there) in steps._descents(samples[i][:, None], (10, 40)).items():
-                assert found[n] == (weights[0], there[0])
+        samples = [rng.random(m) for m in (5, 800, 5)]
+        for n, (weights, arrived) in steps._descents(samples, (40, 300)).items():
+            neuron = printed.printed_neuron(steps.LEVEL).set_params(max_iter=n, patience=n)
+            for i, errors in enumerate(samples):
+                with warnings.catch_warnings(action="ignore"):
+                    neuron.fit(errors)
+                assert_allclose(weights[i], neuron.quantile_, rtol=1e-6)
+                assert arrived[i] == neuron.converged_
 
     def test_more_steps_close_a_part_of_the_gap(self):
         held = [("sonar", 0.9), ("musk1", 0.1)]
