@@ -1,8 +1,7 @@
 """Figure 2: the bounds that SQR, QD and a neuron per position find in one trial of Table 1, beside the ideal ones.
 
 The trial is a typical one: of the stored trials of Table 1 that whose QD is nearest to their median. The neurons are
-trained as printed; for the skewed noise there are two at each position, one for the errors of each sign, of which it
-sees the first 300.
+trained as printed; for the skewed noise there are two at each position, one for the errors of each sign.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from experiments import table1
-from experiments.printed import start, trained, weight
+from experiments.printed import start, trained
 from experiments.protocol import Experiment, Row, Unit
 from experiments.synthetic import LEVEL, TAIL_LEVELS, Array
 from experiments.table1 import Settings, problem, trial
@@ -24,16 +23,15 @@ IDEAL = "ideal"
 MEDIAN = "median"
 # The paper draws two neurons for the skewed noise, one for the other.
 SHOWN = {"normal": ("SQR", "QD", "f + PIM"), "beta": ("SQR", "QD", "f + PIM, sided")}
-N_OF_SIGN = 300
 NEIGHBOURS = 15  # positions of a running mean in the figure
 TYPICAL = {"normal": 8, "beta": 2}  # of Table 1's trials
 TITLES = {"normal": "Normal noise", "beta": "Beta(.2, .3) noise"}
-NEURONS: dict[str, Any] = {"color": "#0072b2", "linewidth": 1.1}
-STYLES: dict[str, dict[str, Any]] = {
-    "SQR": {"color": "#e69f00", "linewidth": 1.8},
-    "QD": {"color": "#cc79a7", "linewidth": 1.4, "linestyle": "--"},
+NEURONS: dict[str, Any] = {"color": "#56b4e9", "linewidth": 2.2}
+STYLES: dict[str, dict[str, Any]] = {  # later ones are drawn over earlier ones, and thinner or broken
     "f + PIM": NEURONS,
     "f + PIM, sided": NEURONS,
+    "SQR": {"color": "#d55e00", "linewidth": 1.5, "linestyle": "--"},
+    "QD": {"color": "#7b3294", "linewidth": 1.5, "linestyle": (0, (3, 1, 1, 1))},
 }
 
 
@@ -74,13 +72,13 @@ def _printed_sides(errors: Array) -> Array:
 
 
 def _margins(errors: Array) -> Array:
-    """Weights of neurons for the positive errors of each column: together where there are enough, else one by one."""
-    sides = [column[column > 0][:N_OF_SIGN] for column in errors.T]
-    full = np.array([len(side) == N_OF_SIGN for side in sides])
+    """Weights of neurons for the positive errors of each column; columns with as many of them train together."""
+    sides = [column[column > 0] for column in errors.T]
+    lengths = np.array([len(side) for side in sides])
     found = np.full(len(sides), np.nan)
-    if full.any():
-        found[full] = trained(np.stack([side for side in sides if len(side) == N_OF_SIGN], axis=1), LEVEL).weights
-    found[~full] = [weight(side, LEVEL) for side in sides if len(side) < N_OF_SIGN]
+    for m in np.unique(lengths[lengths > 0]):
+        same = np.flatnonzero(lengths == m)
+        found[same] = trained(np.stack([sides[i] for i in same], axis=1), LEVEL).weights
     return np.where(np.isnan(found), start(LEVEL), found)
 
 
@@ -173,35 +171,35 @@ def figure(rows: Sequence[Row], path: Path) -> None:
     from matplotlib.figure import Figure
 
     noises = list(dict.fromkeys(str(row["noise"]) for row in rows))
-    canvas = Figure(figsize=(11, 7), layout="constrained")
-    panels = canvas.subplots(2, len(noises), squeeze=False, sharex=True, height_ratios=(3, 2))
+    canvas = Figure(figsize=(11, 8), layout="constrained")
+    panels = canvas.subplots(2, len(noises), squeeze=False, sharex=True, sharey="row", height_ratios=(3, 2))
     shown: dict[str, Any] = {}
     for (panel, below), noise in zip(panels.T, noises, strict=True):
         x, y = _curve(rows, noise, POINT)
-        shown["500 pairs that f saw"] = panel.plot(x, y[:, 0], ".", color="0.75", markersize=2.5, zorder=1)[0]
+        shown[f"{len(x)} pairs that f saw"] = panel.plot(x, y[:, 0], ".", color="0.8", markersize=2.5, zorder=1)[0]
         x, ideal = _curve(rows, noise, IDEAL)
-        shown["ideal bounds"] = panel.plot(x, ideal, color="k", linewidth=2.6)[0]
-        shown["median"] = panel.plot(x, _curve(rows, noise, MEDIAN)[1], color="k", linewidth=0.7)[0]
-        for name in SHOWN[noise]:
+        for name in (name for name in STYLES if name in SHOWN[noise]):
             x, bounds = _curve(rows, noise, name)
             label = "f with neurons as printed (two per position for Beta)" if name.startswith("f") else name
-            style = STYLES[name]
-            shown[label] = panel.plot(x, bounds, **style)[0]
-            below.plot(x, _running(bounds - ideal), **style)
-        edge = 0.15 * np.ptp(ideal)
-        panel.set(title=TITLES[noise], xlim=(-2, 2), ylim=(ideal.min() - edge, ideal.max() + edge))
-        below.set(xlabel="x", yscale="log", ylim=(1e-5, 2))
-        below.set_yticks([1e-5, 1e-4, 0.001, 0.01, 0.1, 1], [".00001", ".0001", ".001", ".01", ".1", "1"])
+            shown[label] = panel.plot(x, bounds, **STYLES[name])[0]
+            below.plot(x, _running(bounds - ideal), **STYLES[name])
+        shown["ideal bounds"] = panel.plot(x, ideal, color="k", linewidth=0.8)[0]
+        shown["median"] = panel.plot(x, _curve(rows, noise, MEDIAN)[1], "k:", linewidth=0.8)[0]
+        panel.set(title=TITLES[noise], xlim=(x[0], x[-1]))
+        below.set(xlabel="x", yscale="log")
         below.grid(axis="y", alpha=0.25)
         crossed = [name for name in SHOWN[noise] if _is_crossed(_curve(rows, noise, name)[1])]
         if crossed:
             panel.text(0.02, 0.97, _collapse(crossed), transform=panel.transAxes, va="top")
         for one in (panel, below):
+            one.tick_params(labelleft=True)
             one.spines[["top", "right"]].set_visible(False)
-    panels[0, 0].set_ylabel("y")
+    ideals = np.concatenate([_curve(rows, noise, IDEAL)[1] for noise in noises])
+    edge = 0.15 * np.ptp(ideals)
+    panels[0, 0].set(ylabel="y", ylim=(ideals.min() - edge, ideals.max() + edge))
     panels[1, 0].set_ylabel("RMSE of both bounds\n(running over x, log scale)")
     canvas.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=3, frameon=False)
-    canvas.suptitle("95 % bounds in a typical trial")
+    canvas.suptitle(f"{LEVEL:.0%} bounds in a typical trial; one scale for both columns")
     canvas.savefig(path, dpi=300)
 
 
