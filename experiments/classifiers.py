@@ -61,9 +61,9 @@ def deviation(values: Sequence[float]) -> float:
     return median([abs(value - median(values)) for value in values])
 
 
-def like_printed(ours: float, printed: float) -> bool:
+def like_printed(ours: float, printed: float, half_unit: float = HALF_UNIT) -> bool:
     """Whether a deviation is at least half and at most twice the printed one, but for rounding."""
-    return (printed - HALF_UNIT) / 2 <= ours <= 2 * (printed + HALF_UNIT)
+    return (printed - half_unit) / 2 <= ours <= 2 * (printed + half_unit)
 
 
 def reason(tried: Mapping[str, float], published: float, tolerance: float) -> str:
