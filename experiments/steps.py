@@ -211,7 +211,7 @@ def ways(rows: Sequence[Row]) -> dict[str, Way]:
 
 
 def limited(rows: Sequence[Row]) -> dict[str, float]:
-    """Datasets whose width goes more than half of the way to the root's with more steps, surely, and how far."""
+    """Datasets whose width goes more than half of the way to the root's with more steps, beyond chance, and how far."""
     return {name: found.part for name, found in ways(rows).items() if found.low > 0.5}
 
 
@@ -229,9 +229,9 @@ def finding(rows: Sequence[Row]) -> str:
     return (
         f"Of descents for normal errors have arrived after {steps[0]:,} and {steps[-1]:,} steps: {parts}. Table 3's "
         f"width with {steps[-1]:,} steps, as a part of the gap between that with {steps[0]:,} and that of the root "
-        f"({100 * LEVEL:.0f} % interval of a bootstrap over shuffles): surely more than half on {more}; surely less on "
-        f"{less}; undecided on {unknown}. Where it is less, most of the gap is left, as where the gradient vanishes "
-        "between errors."
+        f"({100 * LEVEL:.0f} % interval of a bootstrap over shuffles): the interval is above one half on {more}; below "
+        f"it on {less}; has it inside on {unknown}. Where it is below, most of the gap is left, as where the gradient "
+        "vanishes between errors."
     )
 
 

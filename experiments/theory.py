@@ -151,12 +151,12 @@ def _accuracy(settings: Settings, n: int, rng: np.random.Generator, *, premise: 
     for _ in range(repeats):
         score, true = calibrated(n, SCORES["Beta(.5, .5)"], premise, rng)
         parts = dict(zip(RATES, outcome_errors(true, score), strict=True))
-        right, p_n = len(parts["TN"]) + len(parts["TP"]), float(np.mean(true == 0))
+        right, n_negative = len(parts["TN"]) + len(parts["TP"]), int(np.sum(true == 0))
         if not (len(parts["TN"]) and len(parts["TP"])):
             continue
-        size = {"N": n * p_n, "P": n * (1 - p_n)}
+        size = {"N": n_negative, "P": n - n_negative}
         r = {name: float(quantile(e, LEVEL, reflect=True)) if len(e) else np.nan for name, e in parts.items()}
-        delta = p_n * r["TN"] + (1 - p_n) * r["TP"]
+        delta = (size["N"] * r["TN"] + size["P"] * r["TP"]) / n
         for form, half in ((TEXT, delta), (SCRIPTS, delta / 2)):
             ranges[form].append((right / n - half, right / n + half))
         ranges[WILSON].append(proportion_confint(right, n, 1 - LEVEL, method="wilson"))
