@@ -22,11 +22,12 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 from benchmarks.provenance import write
 
-NUMBER = r"[-+]?(?:\d[\d,]*)?\.?\d+(?:e[-+]?\d+)?"
+NUMBER = r"(?:(?<!\d)[-+])?(?:\d[\d,]*)?\.?\d+(?:e[-+]?\d+)?"
 MARKED = re.compile(rf"(?P<number>{NUMBER})(?P<unit>[^\d\n<]{{0,15}})<!-- result: (?P<what>.*?) -->")
 ANY_MARK = re.compile(r"<!-- result: .*? -->")
 TABLE = re.compile(r"^<!-- result table: (?P<name>\S+) -->\n\n?(?P<table>(?:\|.*\n)+)", flags=re.MULTILINE)
@@ -49,8 +50,8 @@ class Quoted:
 
     @property
     def decimals(self) -> int:
-        """How many digits it has after the point."""
-        return len(self.text.partition(".")[2])
+        """How many digits it has after the point; fewer than none of 2e3."""
+        return -int(_plain(self.text).as_tuple().exponent)
 
     def stored(self) -> float:
         """What the result says; a mark that leads nowhere is a mistake."""
@@ -72,7 +73,8 @@ class Quoted:
 
     def renewed(self) -> str:
         """The stored number in the shape of this one."""
-        fresh = f"{self.stored():{',' if ',' in self.text else ''}.{self.decimals}f}"
+        rounded = Decimal(self.stored()).quantize(_plain(self.text))
+        fresh = f"{rounded:{',' if ',' in self.text else ''}{'e' if 'e' in self.text else 'f'}}"
         return fresh.replace("0.", ".", 1) if self.text.startswith(".") and fresh.startswith("0.") else fresh
 
 
@@ -177,4 +179,8 @@ def _in_text(text: str, words: str) -> list[float]:
 
 
 def _value(text: str) -> float:
-    return float(text.replace(",", ""))
+    return float(_plain(text))
+
+
+def _plain(text: str) -> Decimal:
+    return Decimal(text.replace(",", ""))

@@ -126,6 +126,9 @@ class TestMarks:
             ("12", 'fig1 "neurons ... Up to # %"', 12.0),
             ("-1.3", "fig1 x b x-1", -1.25),
             ("2.5", "fig1 y d", 2.5),
+            ("1.3e0", "fig1 x b", 1.25),
+            ("1.3e-2", "fig1 x b x0.01", 0.0125),
+            ("7e6", 'one "Of # draws"', 7000134),
         ],
     )
     def test_what_is_stored(self, root, number, what, stored):
@@ -155,6 +158,17 @@ class TestMarks:
             page.read_text()
             == f"Some\n{text if is_right else '.252'[: len(text)]} s{mark} and 10{mark.replace('ratio', 'm')}.\n"
         )
+
+    @pytest.mark.parametrize(("text", "fresh"), [("2e-8", "1.25000000e+0"), ("1.3e-1", "1.25e+0"), ("2e3", "0e+3")])
+    def test_a_wrong_number_with_an_exponent_is_noticed_and_renewed(self, root, text, fresh):
+        page = written(root, f"{text}<!-- result: fig1 x b -->\n")
+        assert [one.is_right() for one in quoted(page)] == [False]
+        renew(page)
+        assert page.read_text().startswith(f"{fresh}<")
+
+    @pytest.mark.parametrize(("text", "number"), [("3-4", "4"), ("3 to -4", "-4"), ("3, +4", "+4"), ("2e-4", "2e-4")])
+    def test_a_dash_between_numbers_is_no_sign(self, root, text, number):
+        assert [one.text for one in quoted(written(root, f"{text}<!-- result: fig1 x b -->"))] == [number]
 
     def test_a_mark_without_a_number_is_noticed(self, root):
         page = written(root, "Words<!-- result: one theirs ratio -->")
