@@ -20,6 +20,7 @@ import platform
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
@@ -32,14 +33,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 if TYPE_CHECKING or __package__:
-    from benchmarks.dependencies import committed, standing
+    from benchmarks.dependencies import BUILT_FROM, committed, standing
 else:  # of a script, which imports what lies beside it
-    from dependencies import committed, standing
+    from dependencies import BUILT_FROM, committed, standing
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PACKAGES = ("pimeter", "numpy", "scipy", "scikit-learn")
 EDITED = "edited while it ran"
+NOT_BUILT = "not built into what ran"
 MISSING = "not installed"
 STARTED = time.time()
 T = TypeVar("T")
@@ -50,9 +52,11 @@ class Origin:
     """What made a result, in one session.
 
     `dirty` are source files that differed from the commit. `sources` and `data` have a hash for each file: of data its
-    content, of a source what `starts` depend on in it, which are the script and what it names in `uses`. Records that
-    were written before `starts` was kept have hashes of whole source files. `environment` is the name of the virtual
-    environment: versions are only comparable within one. `machine` is its kind, which matters to times alone.
+    content, of a source what `starts` depend on in it, which are the script and what it names in `uses`. In place of
+    a hash, EDITED or NOT_BUILT says why there is none, the latter of native code where an older build or NumPy's kernel
+    ran. There are no sources where files outside of the repository made the result. Records that were written before
+    `starts` was kept have hashes of whole source files. `environment` is the name of the virtual environment: versions
+    are only comparable within one. `machine` is its kind, which matters to times alone.
     """
 
     commit: str | None
@@ -64,6 +68,12 @@ class Origin:
     data: Mapping[str, str]
     machine: str = ""  # of records that were written before it was kept
     starts: Sequence[str] = ()
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether its commit says what made the result."""
+        marks = {EDITED, NOT_BUILT}.intersection(self.sources.values())
+        return bool(self.sources and self.commit and not self.dirty and not marks)
 
     def is_like(self, other: Origin) -> bool:
         """Whether they differ by no more than the date and the machine."""
@@ -87,20 +97,25 @@ def origin(
     uses
         Modules and definitions beyond what the script names, such as programs that it starts.
     """
-    held = sources(script, uses)
-    if _is_elsewhere():
-        print(f"pimeter is not that of {ROOT.name}: the record will not say which sources made this.", file=sys.stderr)
+    starts = [_name(script), *uses]
+    held = _as_run(sources(script, uses))
+    strange = [name for name in starts if name.endswith(".py") and name not in held]
+    if _is_elsewhere() or strange:
+        what = ", ".join(strange) or "pimeter"
+        print(f"{what} is not of {ROOT.name}: the record will not say which sources made this.", file=sys.stderr)
         held = {}
+    elif NOT_BUILT in held.values():
+        print("src/native is not what ran: make builds it. The record will say so.", file=sys.stderr)
     return Origin(
         commit=_git("rev-parse", "HEAD") or os.environ.get("PIMETER_COMMIT"),
         dirty=[line[3:] for line in _git("status", "--porcelain", "-uall", "--", *held).splitlines()] if held else [],
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         environment=Path(sys.prefix).name,
         versions=versions(packages),
-        sources={name: EDITED if (ROOT / name).stat().st_mtime > STARTED else own for name, own in held.items()},
+        sources=held,
         data=_digests(data),
         machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
-        starts=[_name(script), *uses],
+        starts=starts,
     )
 
 
@@ -110,10 +125,9 @@ def changes(made: Origin, starts: Sequence[str] = ()) -> list[str]:
     Of a record that does not say what it starts from, `starts` may.
     """
     found = []
-    edited = [name for name, held in made.sources.items() if held == EDITED]
-    if edited:
-        found.append(f"{EDITED}: {', '.join(edited)}")
-    changed = [name for name in changed_sources(made, starts) if name not in edited]
+    marked = {mark: [name for name, held in made.sources.items() if held == mark] for mark in (EDITED, NOT_BUILT)}
+    found += [f"{mark}: {', '.join(names)}" for mark, names in marked.items() if names]
+    changed = [name for name in changed_sources(made, starts) if made.sources.get(name) not in marked]
     if changed:
         found.append(f"changed since: {', '.join(changed)}")
     read = {name: _data_path(name) for name in made.data}
@@ -137,8 +151,7 @@ def narrowed(made: Origin, starts: Sequence[str]) -> Origin:
 
     As it stands where the commit does not say it: sources were edited, or the commit is not in this history.
     """
-    is_known = made.sources and made.commit and not made.dirty and EDITED not in made.sources.values()
-    if list(made.starts) == list(starts) or not (is_known and is_in_history(str(made.commit))):
+    if list(made.starts) == list(starts) or not (made.is_committed and is_in_history(str(made.commit))):
         return made
     return replace(made, sources=committed(ROOT, str(made.commit)).digests(starts), starts=starts)
 
@@ -150,8 +163,7 @@ def changed_sources(made: Origin, starts: Sequence[str] = ()) -> list[str]:
         return _differing(made.sources, now)
     # Hashes of whole files: where some of those that count differ, the commit says whether what counts in them does.
     changed = [name for name in now or made.sources if not _is_same(ROOT / name, made.sources.get(name))]
-    is_known = made.sources and made.commit and not made.dirty and EDITED not in made.sources.values()
-    if not (changed and starts and is_known and is_in_history(str(made.commit))):
+    if not (changed and starts and made.is_committed and is_in_history(str(made.commit))):
         return changed
     return _differing(committed(ROOT, str(made.commit)).digests(starts), now)
 
@@ -223,7 +235,8 @@ class Unfinished:
         self._found: dict[str, object] = {}
         if kept:
             installed = versions(one.name for one in metadata.distributions())
-            mark = json.dumps(_text_digest(json.dumps([sources(script), installed, _digests(data)], sort_keys=True)))
+            held = [_as_run(sources(script)), installed, _digests(data)]
+            mark = json.dumps(_text_digest(json.dumps(held, sort_keys=True)))
             lines = self._path.read_text().split("\n")[:-1] if self._path.exists() else []  # the last may be cut off
             same = lines if lines[:1] == [mark] else [mark]
             self._found = dict(json.loads(line) for line in same[1:])
@@ -353,6 +366,23 @@ def _is_same(path: Path, held: str | None) -> bool:
 def sources(script: str | Path, uses: Iterable[str] = ()) -> dict[str, str]:
     """Source files that a script depends on, each with a hash of what counts in it."""
     return standing(ROOT).digests([_name(script), *uses])
+
+
+def _as_run(held: Mapping[str, str]) -> dict[str, str]:
+    """Hashes of source files, with a mark in place of each that may not be of what runs."""
+    files = {name: (ROOT / name).stat().st_mtime for name in held}
+    native = [name for name in held if name.startswith(BUILT_FROM)]
+    built = _built() if native else 0.0
+    marks = dict.fromkeys((name for name in native if files[name] > built), NOT_BUILT)
+    return {**held, **marks} | {name: EDITED for name, changed in files.items() if changed > STARTED}
+
+
+def _built() -> float:
+    """When the native code that runs was built; 0 where NumPy's kernel runs."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pimeter._kernels.dispatch import _native_file, kernel
+    return _native_file().stat().st_mtime if kernel.__name__.endswith(".native") else 0.0
 
 
 def _name(script: str | Path) -> str:

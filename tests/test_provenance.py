@@ -17,6 +17,7 @@ from benchmarks import provenance
 from benchmarks.provenance import Unfinished, changes, is_in_history, joined, origin, save, sessions, sources, strangers
 from experiments import status
 from experiments.status import Status
+from pimeter._kernels import reference
 
 ROOT = Path(__file__).parents[1]
 TOY = {
@@ -227,6 +228,36 @@ class TestSave:
         monkeypatch.setattr(provenance, "_is_elsewhere", lambda: True)
         assert origin(toy / "benchmarks" / "one.py").sources == {}
         assert "which sources made this" in capsys.readouterr().err
+
+    def test_a_script_outside_of_the_repository_is_not_vouched_for(self, toy, tmp_path_factory, capsys):
+        scripts = [tmp_path_factory.mktemp("elsewhere") / "one.py", toy / "scratch.py"]
+        for script in scripts:
+            change(script, "import pimeter\n")
+            assert origin(script, uses=["pimeter.cli"]).sources == {}
+            assert "one.py is not of" in capsys.readouterr().err or script != scripts[0]
+        save(scripts[0], "text", uses=["pimeter.cli"], folder=toy / "benchmarks" / "results")
+        assert status.of_benchmark(toy / "benchmarks" / "results", "one").state == "unknown"
+
+    @pytest.mark.parametrize(("built", "is_told"), [(300.0, False), (100.0, True), (0.0, True)])
+    def test_native_code_that_did_not_run_is_told(self, toy, monkeypatch, capsys, built, is_told):
+        """Built before its source was changed, or, at 0, not built at all."""
+        change(toy / "benchmarks" / "draws.py", "x = 'pimeter._native'\n")
+        (toy / "src" / "native").mkdir()
+        (toy / "src" / "native" / "rule.hpp").touch()
+        os.utime(toy / "src" / "native" / "rule.hpp", (200, 200))
+        git(toy, "add", ".")
+        git(toy, "commit", "-qm", "native")
+        monkeypatch.setattr(provenance, "_built", lambda: built)
+        made = origin(toy / "benchmarks" / "one.py")
+        assert changes(made) == ["not built into what ran: src/native/rule.hpp"] * is_told
+        assert made.is_committed is not is_told
+        assert ("make builds it" in capsys.readouterr().err) is is_told
+
+    def test_the_native_code_that_runs_has_a_date(self, monkeypatch):
+        kernel = pytest.importorskip("pimeter._kernels.native", exc_type=ImportError)
+        assert provenance._built() == Path(kernel._native.__file__).stat().st_mtime
+        monkeypatch.setattr("pimeter._kernels.dispatch.kernel", reference)
+        assert provenance._built() == 0
 
     def test_sessions_are_listed_each_once(self, toy):
         script, record = toy / "benchmarks" / "one.py", toy / "results" / "one.json"
