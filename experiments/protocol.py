@@ -1,11 +1,11 @@
 """How an experiment runs: rows are saved with what made them, and a stopped run goes on.
 
-An experiment is a list of units of work and a function from one unit to its rows. The rows go to NAME.csv in the order
-of the units. NAME.json, replaced in one step after each unit, says which settings, sources, data and versions made them
-and where in the CSV each finished unit stops. Whatever lies behind the last of these bytes was cut short and is done
-again, so an interruption at any moment loses no finished unit and doubles none. Each unit draws from a stream of its
-own, keyed by the seed and the unit, so a run that was stopped, or spread over processes, gives the same rows. A run
-may be asked for some units only; the others follow when they are asked for.
+An experiment is a list of units of work and a function from one unit to its rows. The rows go to NAME.csv, unit after
+unit as they are finished. NAME.json, replaced in one step after each unit, says which settings, sources, data and
+versions made them and where in the CSV each finished unit stops. Whatever lies behind the last of these bytes was cut
+short and is done again, so an interruption at any moment loses no finished unit and doubles none. Each unit draws from
+a stream of its own, keyed by the seed and the unit, so a run that was stopped, or spread over processes, gives the same
+rows. A run may be asked for some units only; the others follow when they are asked for.
 
 A run does not go on by itself where sources, data or versions have changed since: half of its rows would come from
 other code than the rest. If it is told to, by `--mixed`, the record names each session and the units that it made.
@@ -253,16 +253,17 @@ def made_by(experiment: Experiment[S], settings: S) -> Origin:
 
 
 def starts(experiment: Experiment[Any]) -> list[str]:
-    """What its rows depend on: how units are listed and measured, and their streams, but not what is said of rows."""
-    return ["experiments", *(_name(one) for one in (experiment.measure, experiment.units)), *USES]
+    """What its rows depend on: how units are listed and measured, settings, streams, but not what is said of rows."""
+    definitions = (experiment.measure, experiment.units, type(experiment.settings))
+    return ["experiments", *(_name(one) for one in definitions), *USES]
 
 
-def _name(function: Callable[..., object]) -> str:
-    """Of a function in a file of the repository, with its module; the path of another file."""
-    file = Path(inspect.getfile(function)).resolve()
+def _name(definition: Callable[..., object]) -> str:
+    """Of a function or class in a file of the repository, with its module; the path of another file."""
+    file = Path(inspect.getfile(definition)).resolve()
     if not file.is_relative_to(ROOT):
         return str(file)
-    return ".".join([*file.relative_to(ROOT).with_suffix("").parts, function.__qualname__])
+    return ".".join([*file.relative_to(ROOT).with_suffix("").parts, definition.__qualname__])
 
 
 def _resumed(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from benchmarks.dependencies import Tree, _module, committed, standing
+from experiments.__main__ import EXPERIMENTS
+from experiments.protocol import starts
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = "benchmarks/script.py"
@@ -324,3 +327,11 @@ class Divided(ast.NodeTransformer):
     def visit_JoinedStr(self, node):
         is_last = isinstance(node.values[-1], ast.Constant) and node.values[-1].value == " of a b"
         return ast.JoinedStr([*node.values[:-1], *self.pieces]) if is_last else node
+
+
+@pytest.mark.parametrize("name", [*EXPERIMENTS])
+def test_methods_of_settings_count(name):
+    settings = type(EXPERIMENTS[name].settings)
+    places = standing(ROOT).places(starts(EXPERIMENTS[name]))
+    file = Path(inspect.getfile(settings)).relative_to(ROOT).as_posix()
+    assert (file, inspect.getsourcelines(settings)[1]) in {(file, first) for file, first, _ in places}
