@@ -2,7 +2,7 @@
 
 Where sources have changed, a result is stale until all of it is computed again, which can take hours. If the change
 was to alter no number, some units tell whether it did. `confirmed.json` keeps which ones were computed anew, and by
-which code; that counts as long as the same code would run now.
+which code; that counts as long as the same code would run now, and the same rows are stored.
 
 Networks are trained to other digits on another kind of processor. Where units do not come out as they are stored, they
 are also computed by the code that stored or last confirmed them, on this machine: if both codes agree, no change of
@@ -11,13 +11,14 @@ the code is why.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from benchmarks.commits import built
 from benchmarks.provenance import Origin, is_in_history, write
 from experiments.protocol import (
     Experiment,
+    Record,
     RefusedError,
     Row,
     Store,
@@ -35,8 +37,8 @@ from experiments.protocol import (
     parsed,
     timed,
 )
+from experiments.replay import FILE
 
-FILE = "confirmed.json"
 CONFIRMED = "confirmed"  # the state of such a result
 ROUNDING = 1e-6  # relative difference of numbers that the order of a sum explains
 TIMES = "seconds"  # how names of columns end that are never the same twice
@@ -57,7 +59,9 @@ class Confirmation:
     """Units that came out the same, and the code that computed them.
 
     The same as they are stored; or, if `then` is a commit, as by the code of that commit on the same machine, where
-    numbers are off from those stored by a fraction of up to `off`. They took so many seconds of processor time.
+    numbers are off from those stored by a fraction of up to `off`. `then` has several commits, with spaces between, if
+    these stored the units. They took so many seconds of processor time. `rows` is a hash of all that was stored:
+    nothing is said of other rows.
     """
 
     units: Sequence[Unit]
@@ -65,6 +69,7 @@ class Confirmation:
     then: str = ""
     off: float | None = None  # None: not known
     seconds: float | None = None  # None: of before this was kept
+    rows: str = ""  # so, too
 
 
 def kept(results: Path) -> dict[str, Confirmation]:
@@ -89,14 +94,16 @@ def confirm(experiment: Experiment[Any], store: Store, is_wanted: Callable[[Unit
     by_unit = {unit: timed(experiment.measure, settings, unit) for unit in units}
     found = {unit: one.rows for unit, one in by_unit.items()}
     seconds = round(sum(one.seconds for one in by_unit.values()), 1)
-    confirmation = Confirmation(units, made, seconds=seconds)
+    confirmation = Confirmation(units, made, seconds=seconds, rows=rows_digest(store))
     other = _differences(held, found, "stored")
-    if other:
-        earlier = kept(store.folder).get(experiment.file_name)
-        is_linked = earlier is not None and set(units) <= set(earlier.units)  # to what is stored, by these very units
-        then = _commit_of(earlier.made if earlier and is_linked else record.sessions[-1][1], other)
-        other = _differences(_computed_at(then, experiment.file_name, units), found, f"at {then[:10]}")
-        confirmation = Confirmation(units, made, then, _largest_difference(held, found), seconds)
+    if other and not _other_lengths(held, found, "stored"):  # no machine explains those
+        at: dict[str, list[Unit]] = {}
+        for unit, session in _makers(record, units, kept(store.folder).get(store.name), confirmation.rows).items():
+            at.setdefault(_commit_of(session, other), []).append(unit)
+        computed = ((commit, _computed_at(commit, store.name, some)) for commit, some in at.items())
+        others = (_differences(then, {unit: found[unit] for unit in then}, f"at {one[:10]}") for one, then in computed)
+        other = next(filter(None, others), "")
+        confirmation = replace(confirmation, then=" ".join(at), off=_largest_difference(held, found))
     if other:
         msg = f"{other}. The result is not what the present code gives: run it again."
         raise RefusedError(msg)
@@ -104,6 +111,21 @@ def confirm(experiment: Experiment[Any], store: Store, is_wanted: Callable[[Unit
         every = kept(store.folder) | {experiment.file_name: confirmation}
         write({store.folder / FILE: json.dumps({name: asdict(one) for name, one in every.items()}, indent=1)})
     return confirmation
+
+
+def rows_digest(store: Store) -> str:
+    """A hash of all rows of finished units."""
+    record = store.record()
+    end = record.done[-1][1] if record and record.done else 0
+    return hashlib.sha256(store.csv.read_bytes()[:end]).hexdigest()[:16] if end else ""
+
+
+def _makers(record: Record, units: Sequence[Unit], earlier: Confirmation | None, rows: str) -> Mapping[Unit, Origin]:
+    """The code that stored each unit, or that confirmed these very units of what is stored."""
+    if earlier and earlier.rows == rows and set(units) <= set(earlier.units):
+        return dict.fromkeys(units, earlier.made)
+    numbers = {unit: i for i, (unit, _) in enumerate(record.done)}
+    return {unit: next(one for n, one in reversed(record.sessions) if n <= numbers[unit]) for unit in units}
 
 
 def _by_unit(store: Store) -> Mapping[Unit, Sequence[Row]]:
@@ -119,10 +141,11 @@ def _by_unit(store: Store) -> Mapping[Unit, Sequence[Row]]:
 
 def _commit_of(last: Origin, difference: str) -> str:
     """The commit whose code stored or confirmed rows, if it can be built."""
-    if last.dirty or not (last.commit and is_in_history(last.commit)):
+    commit = str(last.commit)
+    if not (last.is_committed and is_in_history(commit)):
         msg = f"{difference}. The code that stored this is not in the history: run it again."
         raise RefusedError(msg)
-    return last.commit
+    return commit
 
 
 def _computed_at(commit: str, name: str, units: Sequence[Unit]) -> Mapping[Unit, Sequence[Row]]:
@@ -140,9 +163,10 @@ def _computed_at(commit: str, name: str, units: Sequence[Unit]) -> Mapping[Unit,
 
 def _differences(held: Mapping[Unit, Sequence[Row]], found: Mapping[Unit, Sequence[Row]], when: str) -> str:
     """What of the rows found is not as it was, of the first unit that differs; empty if all is."""
+    lengths = _other_lengths(held, found, when)
+    if lengths:
+        return lengths
     for unit, rows in found.items():
-        if len(held[unit]) != len(rows):
-            return f"{unit}: {len(held[unit])} rows {when}, {len(rows)} now"
         for old, new in zip(held[unit], rows, strict=True):
             others = [
                 f"{key} {old[key]} {when}, {new[key]} now"
@@ -152,6 +176,16 @@ def _differences(held: Mapping[Unit, Sequence[Row]], found: Mapping[Unit, Sequen
             if others:
                 return f"{unit}: {'; '.join(others)}"
     return ""
+
+
+def _other_lengths(held: Mapping[Unit, Sequence[Row]], found: Mapping[Unit, Sequence[Row]], when: str) -> str:
+    """The first unit with another number of rows, and these; empty if there is none."""
+    others = (
+        f"{unit}: {len(held[unit])} rows {when}, {len(rows)} now"
+        for unit, rows in found.items()
+        if len(held[unit]) != len(rows)
+    )
+    return next(others, "")
 
 
 def _largest_difference(held: Mapping[Unit, Sequence[Row]], found: Mapping[Unit, Sequence[Row]]) -> float:

@@ -3,7 +3,7 @@
 A full run may take an hour. Where a change of the code was to alter no number, `python -m experiments confirm
 benchmarks/NAME` says whether it did: the script as it was, with the library as it was, has to print in its quick run
 what it prints now, to the last digit. `confirmed.json` keeps that it did, which counts as long as the same code would
-run. Results that are times can only be measured again.
+run, and the result is that of the same commit. Results that are times can only be measured again.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from pathlib import Path
 
 from benchmarks import provenance
 from benchmarks.commits import built
-from benchmarks.provenance import EDITED, Origin, is_in_history, origin, sessions, write
+from benchmarks.provenance import Origin, is_in_history, origin, sessions, write
 from experiments.protocol import RefusedError
 
-FILE = "confirmed.json"
+FILE = "confirmed.json"  # of a folder of results: which were confirmed, and how
 NUMBER = re.compile(r"(?<![\w.])\d*\.?\d+")
 # What takes no seed, as code that `measure` prints, draws the same both times.
 SEEDED = "import runpy, sys, numpy; numpy.random.seed(0); sys.argv = sys.argv[1:]; sys.path[0] = 'benchmarks'; "
 SEEDED += "runpy.run_path(sys.argv[0], run_name='__main__')"
-LEAST_NUMBERS = 10  # in the output of a quick run; fewer could agree by chance
+LEAST_NUMBERS = 10  # in the tables of a quick run; fewer could agree by chance, as could versions and seeds
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def replay(name: str, folder: Path | None = None) -> Replay:
     folder = folder or provenance.RESULTS
     made_by = sessions(folder / f"{name}.json")
     commit = _commit(name, made_by)
-    script, options = _script(name, folder.parent)
+    script, options = _script(name, folder)
     made = origin(
         provenance.ROOT / script,
         packages=[package for package in made_by[-1].versions if package != "python"],
@@ -66,9 +66,9 @@ def replay(name: str, folder: Path | None = None) -> Replay:
         lines = difflib.unified_diff(before.splitlines(), now.splitlines(), commit[:10], "now", lineterm="", n=0)
         msg = f"{script} does not print what it printed; run it again.\n" + "\n".join([*lines][:20])
         raise RefusedError(msg)
-    n_numbers = len(NUMBER.findall(now))
+    n_numbers = sum(len(NUMBER.findall(line)) for line in now.splitlines() if line.startswith("|"))
     if n_numbers < LEAST_NUMBERS:
-        msg = f"The quick run of {script} prints {n_numbers} numbers, too few to confirm a result by; run it in full."
+        msg = f"Tables of the quick run of {script} have {n_numbers} numbers, too few to confirm by; run it in full."
         raise RefusedError(msg)
     found = Replay(commit, n_numbers, made)
     every: Mapping[str, Replay] = replays(folder) | {name: found}
@@ -82,7 +82,7 @@ def _commit(name: str, made_by: Sequence[Origin]) -> str:
         msg = f"{name} has no record of what made it; run it again."
         raise RefusedError(msg)
     last = made_by[-1]
-    if any(one.dirty or EDITED in one.sources.values() or one.sources != last.sources for one in made_by):
+    if any(not one.is_committed or one.sources != last.sources for one in made_by):
         msg = f"{name} was not made by the code of one commit; run it again."
         raise RefusedError(msg)
     commit = str(last.commit)
@@ -92,15 +92,28 @@ def _commit(name: str, made_by: Sequence[Origin]) -> str:
     return commit
 
 
+def is_of(found: Replay, made_by: Sequence[Origin]) -> bool:
+    """Whether it repeats what these sessions made."""
+    try:
+        return found.then == _commit("", made_by)
+    except RefusedError:
+        return False
+
+
+def script_of(name: str, folder: Path) -> str:
+    """The script whose result in this folder has a name that begins with its own; empty if there is none."""
+    stems = [path.stem for path in folder.parent.glob("*.py") if f"{name}_".startswith(f"{path.stem}_")]
+    return f"{folder.parent.name}/{max(stems, key=len)}.py" if stems else ""
+
+
 def _script(name: str, folder: Path) -> tuple[str, list[str]]:
     """The script of a result; the rest of its name is an option, such as --auto."""
-    stems = [path.stem for path in folder.glob("*.py") if f"{name}_".startswith(f"{path.stem}_")]
-    if not stems:
+    script = script_of(name, folder)
+    if not script:
         msg = f"There is no script of a result {name!r}."
         raise RefusedError(msg)
-    stem = max(stems, key=len)
-    option = name[len(stem) + 1 :]
-    return f"{folder.name}/{stem}.py", [f"--{option}"] if option else []
+    option = name[len(Path(script).stem) + 1 :]
+    return script, [f"--{option}"] if option else []
 
 
 def _printed(tree: Path, script: str, options: Sequence[str]) -> str:

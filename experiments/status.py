@@ -10,10 +10,10 @@ from typing import Any
 
 from benchmarks import provenance
 from benchmarks.provenance import Origin, changes, is_in_history, narrowed, sessions, strangers
-from experiments.confirm import CONFIRMED, kept
+from experiments.confirm import CONFIRMED, kept, rows_digest
 from experiments.protocol import Experiment, Store, as_json, differing, starts
 from experiments.quoted import quoted
-from experiments.replay import replays
+from experiments.replay import is_of, replays, script_of
 
 
 @dataclass(frozen=True)
@@ -56,20 +56,23 @@ def of_experiment(experiment: Experiment[Any], store: Store) -> Status:
     found = _of_sessions(name, [narrowed(one, from_here) for _, one in record.sessions], from_here)
     reasons = [found.why] if found.why else []
     wanted = as_json(experiment.settings)
-    if record.settings != wanted:
-        reasons.insert(0, f"other settings: {differing(record.settings, wanted)}")
     n_units = len(experiment.units(experiment.settings))
     if len(record.done) < n_units:
-        reasons.append(f"unfinished, {len(record.done)} of {n_units} units")
-    state = "stale" if found.state == "current" and record.settings != wanted else found.state
+        reasons.insert(0, f"unfinished, {len(record.done)} of {n_units} units")
+    if record.settings != wanted:
+        reasons.insert(0, f"other settings: {differing(record.settings, wanted)}")
+    state = "stale" if found.state == "current" and reasons else found.state
     confirmed = kept(store.folder).get(experiment.file_name)
     if (
         state in {"stale", "unknown"}
         and record.settings == wanted
+        and len(record.done) == n_units
         and confirmed
+        and confirmed.rows == rows_digest(store)
         and not changes(narrowed(confirmed.made, from_here))
     ):
-        there = f" as by the code of {confirmed.then[:10]} on that machine" if confirmed.then else ""
+        commits = " and ".join(commit[:10] for commit in confirmed.then.split())
+        there = f" as by the code of {commits} on that machine" if commits else ""
         there += "" if confirmed.off is None else f", where they are off from those stored by up to {confirmed.off:.1%}"
         said = f"{len(confirmed.units)} of {n_units} units come out the same at {_made(confirmed.made)}{there}"
         return Status(name, CONFIRMED, found.made, "; ".join([said, *reasons]))
@@ -79,8 +82,9 @@ def of_experiment(experiment: Experiment[Any], store: Store) -> Status:
 def of_benchmarks(folder: Path) -> list[Status]:
     """Of each result in the folder, and of scripts that have none."""
     names = {path.stem for path in folder.iterdir() if path.suffix in {".md", ".csv"}}
-    scripts = {path.stem for path in folder.parent.glob("*_*.py")}
-    missing = [Status(f"benchmarks/{one}", "not run") for one in scripts if not any(n.startswith(one) for n in names)]
+    scripts = {path.relative_to(provenance.ROOT).as_posix(): path.stem for path in folder.parent.glob("*_*.py")}
+    run = {script_of(name, folder) for name in names}
+    missing = [Status(f"benchmarks/{stem}", "not run") for script, stem in scripts.items() if script not in run]
     return sorted([*(of_benchmark(folder, name) for name in names), *missing], key=lambda one: one.name)
 
 
@@ -92,11 +96,11 @@ def of_benchmark(folder: Path, name: str) -> Status:
     others = strangers(record)
     if others:
         return Status(f"benchmarks/{name}", "unknown", why=f"not what the record was written with: {', '.join(others)}")
-    scripts = [path.relative_to(provenance.ROOT).as_posix() for path in folder.parent.glob("*.py")]
-    own = sorted((script for script in scripts if name.startswith(Path(script).stem)), key=len)[-1:]
-    found = _of_sessions(f"benchmarks/{name}", sessions(record), own)
+    made, script = sessions(record), script_of(name, folder)
+    own = [script] if script else []
+    found = _of_sessions(f"benchmarks/{name}", made, own)
     repeated = replays(folder).get(name)
-    if found.state == "stale" and repeated and not changes(repeated.made, own):
+    if found.state == "stale" and repeated and is_of(repeated, made) and not changes(repeated.made, own):
         said = f"{repeated.n_numbers} numbers of its quick run are the same at {_made(repeated.made)}"
         return Status(found.name, CONFIRMED, found.made, f"{said}; {found.why}")
     return found

@@ -8,6 +8,7 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks import provenance
@@ -44,6 +45,7 @@ TOY = Experiment(
 def store(tmp_path, monkeypatch):
     """A result whose code is not there any more."""
     monkeypatch.setattr(confirming, "is_in_history", lambda _: False)
+    monkeypatch.setattr(provenance, "STARTED", math.inf)  # another may edit a file of the repository meanwhile
     store = Store(tmp_path, "toy")
     run(TOY, TOY.settings, store)
     return store
@@ -90,6 +92,13 @@ def test_another_number_of_rows_is_refused(store):
         confirm(fewer, store, lambda _: True)
 
 
+def test_an_unfinished_result_is_not_current(tmp_path):
+    store = Store(tmp_path, "toy")
+    run(TOY, TOY.settings, store, is_wanted=lambda unit: unit[0] == "a")
+    confirm(TOY, store, lambda _: True)
+    assert status.of_experiment(TOY, store).short.startswith("stale: unfinished, 1 of 3 units")
+
+
 EARLIER = """
 import math
 import types
@@ -127,6 +136,44 @@ def test_what_the_code_of_its_commit_gives_here_is_no_difference(of_another_mach
     assert " as by the code of cccccccccc on that machine" in status.of_experiment(TOY, of_another_machine).why
 
 
+def test_each_unit_is_computed_by_the_code_that_stored_it(of_another_machine, monkeypatch):
+    """Of a record of several sessions."""
+    held = json.loads(of_another_machine.json.read_text())
+    held["sessions"] += [held["sessions"][0] | {"units_before": 2, "commit": "d" * 40}]
+    of_another_machine.json.write_text(json.dumps(held))
+    right, asked = confirming._computed_at, []
+
+    def computed(commit, name, units):
+        asked.append((commit[0], units))
+        return right(commit, name, units)
+
+    monkeypatch.setattr(confirming, "_computed_at", computed)
+    found = confirm(changed(n=8), of_another_machine, lambda _: True)
+    assert asked == [("c", [("a", 0), ("b", 0)]), ("d", [("b", 1)])]
+    assert found.then == f"{'c' * 40} {'d' * 40}"
+
+
+def test_a_link_to_other_rows_counts_no_more(of_another_machine, monkeypatch):
+    """Rows were stored anew after the confirmation: it says nothing of these."""
+    store = of_another_machine
+    confirm(changed(n=8), store, lambda _: True)
+    store.csv.write_text(store.csv.read_text().replace(",7\n", ",6\n"))
+    linked = kept(store.folder)["toy"].made.commit
+    monkeypatch.setattr(confirming, "_computed_at", lambda commit, *_: pytest.fail(commit))
+    with pytest.raises(pytest.fail.Exception, match="c" * 40):
+        confirm(changed(n=8), store, lambda _: True)
+    assert linked != "c" * 40
+
+
+def test_no_machine_explains_another_number_of_rows(of_another_machine, monkeypatch):
+    def longer(*args):
+        return [row | {"n": 8} for row in measure(*args)] * (2 if args[1] == ("b", 1) else 1)
+
+    monkeypatch.setattr(confirming, "_computed_at", lambda *_: {("b", 1): longer(None, ("b", 1), np.random)})
+    with pytest.raises(RefusedError, match=r"\('b', 1\): 2 rows stored, 4 now"):
+        confirm(dataclasses.replace(TOY, measure=longer), of_another_machine, lambda _: True)
+
+
 def test_code_that_is_not_there_is_not_compared(store):
     with pytest.raises(RefusedError, match=r"n 7 stored, 8 now.*is not in the history"):
         confirm(changed(n=8), store, lambda _: True)
@@ -151,6 +198,13 @@ def test_a_stale_result_is_confirmed_while_the_code_stays(stale, monkeypatch):
     assert found.why.startswith("1 of 3 units come out the same at ")
     assert "changed since" in found.why
     monkeypatch.setattr(status, "changes", lambda *_: ["changed since: everything"])
+    assert status.of_experiment(TOY, stale).state == "stale"
+
+
+def test_other_rows_than_those_that_came_out_the_same_are_stale(stale):
+    confirm(TOY, stale, lambda unit: unit[0] == "a")
+    assert status.of_experiment(TOY, stale).state == "confirmed"
+    stale.csv.write_text(stale.csv.read_text().replace(",7\n", ",6\n"))
     assert status.of_experiment(TOY, stale).state == "stale"
 
 

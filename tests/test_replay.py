@@ -22,7 +22,8 @@ sys.path.insert(0, "src")
 from numbers_of import FACTOR
 from pathlib import Path
 assert "--quick" in sys.argv
-print(*(FACTOR * i for i in range(12)))
+print("numpy 1.26.4, seeds 1 to 20", *range(12))
+print("|", *(FACTOR * i for i in range(12)))
 """
 HOURS = itertools.count(0, 3600)
 
@@ -81,10 +82,27 @@ def test_a_result_is_confirmed_while_the_code_stays(repository):
     assert changed(repository, SCRIPT.replace("range(12)", "range(0, 12)")).state == "stale"
 
 
+def test_another_result_than_the_one_that_was_repeated_is_not_confirmed(repository):
+    changed(repository, SCRIPT.replace("FACTOR * i", "2 * FACTOR * i"))
+    provenance.save(repository / "benchmarks" / "a_one.py", "# Two\n")  # of other code
+    assert changed(repository, SCRIPT.replace("FACTOR * i", "i * FACTOR")).state == "stale"
+    path = provenance.RESULTS / "a_one.json"
+    second = path.read_text(), path.with_suffix(".md").read_text()
+    git(repository, "checkout", "HEAD~2", "--", "benchmarks/results")  # what the code of now was compared with
+    replay("a_one")
+    assert status.of_benchmark(provenance.RESULTS, "a_one").state == "confirmed"
+    path.write_text(second[0])
+    path.with_suffix(".md").write_text(second[1])
+    assert status.of_benchmark(provenance.RESULTS, "a_one").state == "stale"
+
+
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        (SCRIPT.replace("FACTOR *", "1 + FACTOR *"), r"does not print what it printed; run it again\.\n(.|\n)*\+1 4 7"),
+        (
+            SCRIPT.replace("FACTOR *", "1 + FACTOR *"),
+            r"does not print what it printed; run it again\.\n(.|\n)*\+\| 1 4 7",
+        ),
         (SCRIPT.replace("12", "len(FACTOR)"), "failed in"),
     ],
 )
@@ -96,10 +114,10 @@ def test_what_differs_is_refused(repository, script, said):
 
 
 def test_a_run_of_few_numbers_tells_nothing(repository):
-    short = SCRIPT.replace("12", "9")
+    short = SCRIPT.replace("i in range(12)", "i in range(9)")
     changed(repository, short)
     provenance.save(repository / "benchmarks" / "a_one.py", "# One\n")
-    with pytest.raises(RefusedError, match="prints 9 numbers, too few"):
+    with pytest.raises(RefusedError, match="have 9 numbers, too few"):
         replay("a_one")
 
 
@@ -123,8 +141,19 @@ def test_what_has_no_record_or_no_script_is_refused(repository):
     with pytest.raises(RefusedError, match="has no record"):
         replay("another")
     with pytest.raises(RefusedError, match="no script of a result 'another'"):
-        replaying._script("another", provenance.RESULTS.parent)
-    assert replaying._script("a_one_auto", provenance.RESULTS.parent) == ("benchmarks/a_one.py", ["--auto"])
+        replaying._script("another", provenance.RESULTS)
+    assert replaying._script("a_one_auto", provenance.RESULTS) == ("benchmarks/a_one.py", ["--auto"])
+
+
+def test_a_name_that_goes_on_without_a_break_is_of_no_script(repository):
+    """Neither to repeat, nor to be told as stale or not run."""
+    for name in ("a_one_auto", "a_ones"):
+        provenance.save(repository / "benchmarks" / "a_one.py", "# One\n", name=name)
+    commit(repository, benchmarks__a_one_py=SCRIPT, benchmarks__a_o_py="")
+    with pytest.raises(RefusedError, match="no script of a result 'a_ones'"):
+        replay("a_ones")
+    found = {one.name: one.state for one in status.of_benchmarks(provenance.RESULTS)}
+    assert found["benchmarks/a_o"] == "not run"
 
 
 def test_command(repository, capsys):
