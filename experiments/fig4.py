@@ -118,7 +118,7 @@ def _counts(rows: Sequence[Row], network: str, calibration: str, outcome: str) -
     """Rows in each bar, (networks, bars)."""
     wanted = (network, calibration, outcome)
     held = [row["rows"] for row in rows if (row["network"], row["calibration"], row["outcome"]) == wanted]
-    return np.array(held).reshape(n_networks(rows), -1)
+    return np.array(held).reshape(-1, len({row["from"] for row in rows}))
 
 
 def _by_network(rows: Sequence[Row], calibration: str, network: str, column: str) -> NDArray[np.float64]:
@@ -222,7 +222,7 @@ def figure(rows: Sequence[Row], path: Path) -> None:
                 n_rows.append(f"{counts.sum(axis=1).mean():,.0f}")
                 parts = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
                 edges = np.linspace(0, 1, parts.shape[1] + 1)
-                low, high = (np.append(ends, ends[-1]) for ends in (parts.min(axis=0), parts.max(axis=0)))
+                low, high = (np.append(one, one[-1]) for one in (parts.min(axis=0), parts.max(axis=0)))
                 if name == "scaling-binning":  # few values, other ones for each network
                     at = np.broadcast_to(edges[:-1] + np.diff(edges) / 2, parts.shape)
                     panel.plot(at[parts > 0], parts[parts > 0], MARKERS[network], color=style["color"], alpha=0.7)
@@ -231,13 +231,14 @@ def figure(rows: Sequence[Row], path: Path) -> None:
                     panel.fill_between(edges, low, high, step="post", color=style["color"], alpha=0.25, linewidth=0)
             is_low = outcome in {"true negatives", "false negatives"}
             panel.set(xlim=(0, THRESHOLD) if is_low else (THRESHOLD, 1))
-            panel.set_ylim(bottom=0)
             ticks = np.arange(5 + (outcome == OUTCOMES[-1])) / 10  # the last one of a panel is the first of the next
             panel.set_xticks(ticks if is_low else THRESHOLD + ticks)
             panel.set_title(f"{outcome}: {' / '.join(n_rows)} rows", fontsize=10)
             panel.grid(axis="y", alpha=0.25)
             panel.spines[["top", "right"]].set_visible(False)
         across[0].set_ylabel(f"{name}\nproportion of rows")
+    for panel in panels.flat:
+        panel.set_ylim(bottom=0)
     for panel in panels[-1]:
         panel.set_xlabel("score")
     canvas.legend(
@@ -245,8 +246,8 @@ def figure(rows: Sequence[Row], path: Path) -> None:
         loc="outside lower center",
         ncols=len(STYLES),
         frameon=False,
-        title=f"networks, rows counted in this order: mean and range of {n_networks(rows)}, one scale per column; "
-        "scaling-binning, which leaves few values: a mark for each value of each network, own scale",
+        title=f"{n_networks(rows)} networks of each kind, rows counted in this order: mean and range, one scale per "
+        "column\n(scaling-binning leaves few values: a mark for each one of each network, own scale)",
     )
     canvas.savefig(path, dpi=300)
 

@@ -216,13 +216,19 @@ def test_table4_has_the_papers_uncertainty_and_a_valid_one(synthetic, tmp_path):
 
 
 def test_fig4_counts_each_test_row_once(synthetic, tmp_path):
-    rows = run(fig4.EXPERIMENT, fig4.Settings(max_epochs=10, too_long=10), Store(tmp_path, "fig4"))
+    rows = run(fig4.EXPERIMENT, fig4.Settings(n_networks=2, max_epochs=10, too_long=10), Store(tmp_path, "fig4"))
     (table,) = fig4.tables(rows).values()
     assert [line["calibration"] for line in table] == 2 * ["uncalibrated", "scaling-binning", "Platt"]
     for line in table:
-        assert sum(line[outcome] for outcome in fig4.OUTCOMES) == 200
-        assert 0 < line["near"] <= 1
+        # Means over networks are rounded, each by half a row at most.
+        assert sum(line[outcome] for outcome in fig4.OUTCOMES) == pytest.approx(200, abs=2)
+        assert 0 < line["distance"] < 0.5
     assert fig4.headline(rows) in fig4.finding(rows)
+    # By .1 and .3 nearer: the mean is .2, its standard error .1.
+    by = {("uncalibrated", 0): 0.4, ("uncalibrated", 1): 0.4, ("Platt", 0): 0.3, ("Platt", 1): 0.1}
+    changed = [{**row, "distance": by.get((row["calibration"], row["trial"]), 0.2)} for row in rows]
+    assert fig4.moved(changed, "Platt", fig4.STOPPED) == pytest.approx((0.2, 0.1))
+    assert fig4.moved(changed, "scaling-binning", fig4.STOPPED).is_nearer
     assert report.draw(fig4.EXPERIMENT, rows, tmp_path / "fig4.png")
 
 

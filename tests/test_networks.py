@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -96,15 +97,21 @@ class TestTraining:
         start = networks.train(self.x, self.x, networks.squared_error, how, np.random.default_rng(0), start=(-9.0, 9.0))
         assert_allclose(start[0](self.x).mean(axis=0), [-9, 9], atol=2)
 
-    def test_lstm_learns_what_follows(self):
+    @pytest.mark.parametrize("residual", [False, True])
+    def test_lstm_learns_what_follows(self, residual):
         series = np.sin(np.arange(600) / 5)[:, None]
         origins = np.arange(8, 590)[:, None]
         x, y = series[origins + np.arange(-8, 0)], series[origins + np.arange(3), 0]
-        how = networks.RecurrentTraining(n_hidden=8, max_epochs=12, learning_rate=0.01, batch_size=32)
+        how = networks.RecurrentTraining(
+            n_hidden=8, max_epochs=12, learning_rate=0.01, batch_size=32, residual=residual
+        )
         predict, n_epochs = networks.train_lstm(x, y, how, np.random.default_rng(0))
         assert 1 <= n_epochs <= 12
         stays = np.repeat(x[:, -1], 3, axis=1)
         assert np.mean((predict(x) - y) ** 2) < 0.2 * np.mean((stays - y) ** 2)
+        # An hour later the last value is larger: a residual network moves with it, the sum of a plain one is bounded.
+        moved = predict(x + 100.0)
+        assert (np.abs(moved - 100.0).max() < 10.0) == residual
 
     def test_missing_torch_names_the_extra(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "torch", None)
@@ -192,21 +199,36 @@ class TestFig3:
         monkeypatch.setattr(fig3, "general_electric", lambda: prices)
         return prices
 
+    @pytest.mark.filterwarnings("ignore:.*independent errors:pimeter.CoverageWarning")  # of an LSTM hardly trained
     def test_rows_tables_words_and_figure(self, prices, tmp_path):
         rows = run(fig3.EXPERIMENT, self.settings, Store(tmp_path, "fig3"))
-        assert [row["step"] for row in rows] == [1, 2, 3, 4, 5]
+        assert [row["step"] for row in rows] == 6 * [1, 2, 3, 4, 5]
+        assert {(row["network"], row["scaling"]) for row in rows} == set(
+            product(fig3.NETWORKS, (fig3.TRAINING, fig3.OWN))
+        )
         assert {row["n_windows"] for row in rows} == {600 - 300 - 5 + 1}
         for name in fig3.NAMES:
             assert all(0 <= row[f"{name}_coverage"] <= 1 and row[f"{name}_width"] > 0 for row in rows)
         scale = prices[:200].max() - prices[:200].min()
-        assert_allclose([row["last_close"] * scale + prices[:200].min() for row in rows], prices[-5:, 3])
+        # In either scale, all is stored in units of the training rows' range.
+        assert_allclose(
+            [row["last_close"] * scale + prices[:200].min() for row in rows], np.tile(prices[-5:, 3], 6), rtol=1e-12
+        )
+        errors = [row["last_close_rmse"] for row in rows]
+        assert_allclose(errors, np.tile(errors[:5], 6))
         coverage = next(iter(fig3.tables(rows).values()))
-        assert coverage[0]["all steps"] == pytest.approx(np.mean([row["static_coverage"] for row in rows]))
+        plain = fig3.chosen(rows, fig3.PLAIN)
+        assert coverage[0]["all steps"] == pytest.approx(np.mean([row["static_coverage"] for row in plain]))
         widths = {f"{name}_width": 1.0 for name in ("baseline", "peeking")}
-        changed = [{**row, **widths, "static_width": 0.5, "updated_width": 2.0} for row in rows]
+        changed = [{**row, **widths, "static_width": 0.5, "updated_width": 2.0, "printed_width": 3.0} for row in rows]
         said = fig3.finding(changed)
         assert "the static cone has 0.50 of the width of the baseline and 0.50 of that of the paper's" in said
         assert "the updated cone has 2.00 of the width of the baseline and 2.00 of that of the paper's" in said
+        assert fig3.in_all_windows(fig3.chosen(changed, fig3.PLAIN), "printed").width == 3.0
+        seconds = {"distinct_seconds": 0.5, "one_by_one_seconds": 4.0}
+        (_, cost) = fig3.costs([{**row, **seconds} for row in rows]).values()
+        assert str(cost) == "0.12 (0.5 s of 4 s)"
+        assert fig3.cost_range([{**row, **seconds} for row in rows], fig3.ONE_BY_ONE) == "0.12 to 0.12"
         assert report.draw(fig3.EXPERIMENT, rows, tmp_path / "fig3.png")
 
     def test_the_updated_cone_knows_only_the_past(self):
