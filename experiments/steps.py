@@ -230,8 +230,7 @@ def finding(rows: Sequence[Row]) -> str:
         f"Of descents for normal errors have arrived after {steps[0]:,} and {steps[-1]:,} steps: {parts}. Table 3's "
         f"width with {steps[-1]:,} steps, as a part of the gap between that with {steps[0]:,} and that of the root "
         f"({100 * LEVEL:.0f} % interval of a bootstrap over shuffles): the interval is above one half on {more}; below "
-        f"it on {less}; has it inside on {unknown}. Where it is below, most of the gap is left, as where the gradient "
-        "vanishes between errors."
+        f"it on {less}; has it inside on {unknown}."
     )
 
 

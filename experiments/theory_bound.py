@@ -109,7 +109,7 @@ def tables(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
 
 def said(quartiles: Sequence[float]) -> str:
     """Median and quartiles in words."""
-    low, middle, high = (f"{one:.2f}" if one < 100 else f"{one:.0e}" for one in quartiles)
+    low, middle, high = (f"{one:.{2 * (one < 10)}f}" if one < 1000 else f"{one:.0e}" for one in quartiles)
     return f"{middle} ({low} to {high})"
 
 
