@@ -46,6 +46,7 @@ def store(tmp_path, monkeypatch):
     """A result whose code is not there any more."""
     monkeypatch.setattr(confirming, "is_in_history", lambda _: False)
     monkeypatch.setattr(provenance, "STARTED", math.inf)  # another may edit a file of the repository meanwhile
+    monkeypatch.setattr(provenance, "_built", lambda: math.inf)  # nor does it matter which kernel is there
     store = Store(tmp_path, "toy")
     run(TOY, TOY.settings, store)
     return store

@@ -254,7 +254,7 @@ class TestSave:
         assert ("make builds it" in capsys.readouterr().err) is is_told
 
     def test_the_native_code_that_runs_has_a_date(self, monkeypatch):
-        kernel = pytest.importorskip("pimeter._kernels.native", exc_type=ImportError)
+        kernel = pytest.importorskip("pimeter._kernels.native", reason="pimeter is installed without native code")
         assert provenance._built() == Path(kernel._native.__file__).stat().st_mtime
         monkeypatch.setattr("pimeter._kernels.dispatch.kernel", reference)
         assert provenance._built() == 0
