@@ -470,7 +470,8 @@ def finding(rows: Sequence[Row]) -> str:
     compared = [both(rows, name) for name in names]
     met = per_column([line(rows, name) for name in names], list(_TRIED))
     n, middle, low, high = efforts(rows)
-    size = OTHER_SET in names and OTHER_SET not in met["rows"]
+    is_other = OTHER_SET in names and OTHER_SET not in met["rows"]
+    size = f" (rows of {OTHER_SET}: {on_size(rows)})" if is_other else ""
     lost = [float(row["BS accuracy"]) - float(row["broken accuracy"]) for row in compared]
     narrow = [str(row["dataset"]) for row in compared if float(row["broken width"]) < 0.01]
     held = [row for row in rows if row["activation"] == "relu"]
@@ -486,8 +487,7 @@ def finding(rows: Sequence[Row]) -> str:
         f"the accuracy of this classifier is. To train its {n} networks, in a stack, takes {middle:.1f} times "
         f"({low:.1f} to {high:.1f}: quartiles) the processor time of the neurons as printed that a width needs. "
         f"Published values that are met with networks that stop on rows of their own: {counted(met, len(names))}"
-        f"{f' (rows of {OTHER_SET}: {on_size(rows)})' * size}. "
-        f"{on_tolerances('table3', 'dataset')}"
+        f"{size}. {on_tolerances('table3', 'dataset')}"
     )
 
 
