@@ -221,9 +221,9 @@ def brief(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
     """The paper's neuron, ours and the rest at a glance: small samples and the largest."""
     forms = {
         TEXT: 'faithful: beta as the text has it "for most"',
-        TEXT + SCRIPTS_START: "the same",
+        TEXT + SCRIPTS_START: 'faithful: beta as the text has it "for most"',
         SCRIPTS: "faithful: as the scripts do",
-        "descent, beta 10": "the same from the quartiles",
+        "descent, beta 10": "as the scripts, but for the start",
         "beta 1000": "its root",
         "beta 10": "its root",
         DEFAULT: "numpy's default",
