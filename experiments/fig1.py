@@ -233,7 +233,7 @@ def brief(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
     most = max(_lengths(rows))
     lines: list[Row] = []
     for name in (name for name in forms if name in _names(rows)):
-        cells: dict[str, Value] = {"form": forms[name], "estimator": name, "samples": n_samples(rows, name)}
+        cells: dict[str, Value] = {"form": forms[name], "estimator": name, "samples": samples_seen(rows, name)}
         for assumed, words in ASSUMPTIONS.items():
             ratios = curve(rows, assumed, name, "ratio")
             cells[f"{words.lower()}, up to m = {SMALL}"] = geometric_mean(x for m, x in ratios.items() if m <= SMALL)
@@ -245,7 +245,7 @@ def brief(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
     return {"RMSE of I(p) as a ratio to numpy's default; below 1 is better": lines}
 
 
-def n_samples(rows: Sequence[Row], name: str) -> str:
+def samples_seen(rows: Sequence[Row], name: str) -> str:
     """How many samples of each size an estimator saw: first of the smallest."""
     seen = curve(rows, "none", name, "n_samples")
     first = {f"{n:,.0f}": m for m, n in reversed(seen.items())}
@@ -292,7 +292,7 @@ def finding(rows: Sequence[Row]) -> str:
     neurons = [name for name in _names(rows) if name.startswith(("beta", "descent"))]
     trained = [name for name in neurons if name.startswith("descent")]
     if trained:
-        said.append(f"Neurons that are trained saw fewer samples of each size: {n_samples(rows, trained[0])}.")
+        said.append(f"Neurons that are trained saw fewer samples of each size: {samples_seen(rows, trained[0])}.")
     lines = [f"- {name}: {_on_neuron(rows, name)}" for name in neurons]
     return "\n".join(
         [" ".join(said), "", "The paper's neuron, solved exactly (beta) or trained (descent):", "", *lines]

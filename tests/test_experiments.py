@@ -583,8 +583,8 @@ class TestFig1:
     def test_trained_neurons_see_fewer_samples_of_many_errors_and_start_where_they_are_told(self):
         held = dataclasses.replace(TINY.settings, n_slow_large=2, estimators=("pimeter", fig1.TEXT))
         rows = [row for m in (10, 60) for row in fig1.measure(held, (m,), stream(1, (m,)))]
-        assert fig1.n_samples(rows, fig1.TEXT) == "3, 2 from m = 60 on"
-        assert fig1.n_samples(rows, "pimeter") == "20"
+        assert fig1.samples_seen(rows, fig1.TEXT) == "3, 2 from m = 60 on"
+        assert fig1.samples_seen(rows, "pimeter") == "20"
         # So far from all errors a neuron with beta 1000 stays where it started.
         scripts = fig1.ESTIMATORS[fig1.TEXT + fig1.SCRIPTS_START]
         far = np.full((1, 10), 100.0) + np.arange(10)
