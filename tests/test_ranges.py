@@ -561,7 +561,7 @@ def test_sums_of_parts_add_up_to_those_of_the_whole():
     whole = middle(target, residuals)
     parts = middle(target[:1000], residuals[:1000]) + middle(target[1000:], residuals[1000:])
     assert parts.m == whole.m == 3000
-    for one, other in zip(parts.errors(), whole.errors(), strict=True):
+    for one, other in zip(parts.errors, whole.errors, strict=True):
         assert_allclose(one[0], other[0], atol=1e-15)
         assert_allclose(one[2] - one[0], other[2] - other[0], rtol=0.2)  # other random parts
 

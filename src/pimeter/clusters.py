@@ -91,7 +91,7 @@ class Units:
             refusal = f"{counted(n_groups, 'group')}, at least {MIN_UNITS} are needed"
         elif n_equal < MIN_UNITS * (1.0 - 1e-9):
             refusal = (
-                f"{n_groups:,} groups say as little as {n_equal:.0f} of equal size, at least {MIN_UNITS} are needed"
+                f"{n_groups:,} groups say as little as {int(n_equal)} of equal size, at least {MIN_UNITS} are needed"
             )
         if n_groups > MAX_UNITS:
             codes = np.random.default_rng(n_groups).integers(MAX_UNITS, size=n_groups)[codes]
@@ -106,7 +106,7 @@ class Units:
         if n_blocks < MIN_UNITS:
             refusal = f"{counted(n_moments, 'moment')} of time, too few to see how rows depend on each other"
         elif (n := min(effective_rows(moments, one) for one in (values, np.abs(values)))) < MIN_EFFECTIVE_ROWS:
-            refusal = f"{m:,} rows say as little as {n:.0f} independent ones, at least {MIN_EFFECTIVE_ROWS} are needed"
+            refusal = f"{m:,} rows say as little as {int(n)} independent ones, at least {MIN_EFFECTIVE_ROWS} are needed"
         return cls("time", moments * (2 * n_blocks) // n_moments, n_blocks, refusal)
 
     def of_rows_at(self, rows: Index) -> Units:

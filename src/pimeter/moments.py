@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -102,6 +102,7 @@ class Moments:
         """Number of rows."""
         return round(float(self.sums[0].sum()))
 
+    @cached_property
     def errors(self) -> ErrorRanges:
         """Mean errors, in the unit of the targets."""
         absolute, squares, signed = self._ranges()

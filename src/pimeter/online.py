@@ -134,7 +134,11 @@ class OnlineNeuron(BaseEstimator):
         OnlineNeuron
             Itself; as it was before if the error is not a finite number.
         """
-        if not (isinstance(error, Real) and abs(float(error)) <= LARGEST_ERROR):
+        try:
+            size = abs(float(error)) if isinstance(error, Real) else math.nan
+        except OverflowError:  # an integer that no float holds
+            size = math.inf
+        if not size <= LARGEST_ERROR:
             msg = f"error must be a finite number; got {error!r}. Leave out errors that are not known."
             raise ValueError(msg)
         return self._learn(np.array([[error]], dtype=np.float64))

@@ -6,7 +6,7 @@ import math
 import warnings
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -93,7 +93,7 @@ def backtest(
     *,
     confidence_level: float = 0.95,
     stride: float = 1.0,
-    until_known: Index | None = None,
+    until_known: ArrayLike | None = None,
     names: Sequence[str] | None = None,
 ) -> Backtest:
     """How would a cone have done? Fitted to the older half of the windows, tried on the others as time went by.
@@ -156,7 +156,11 @@ def backtest(
     is_forecast = ~np.isnan(predicted)
     true, predicted = np.where(is_forecast, true, np.nan), np.where(is_forecast, predicted, 0.0)
     n_fitted = int(n * FRACTION_FITTED)
-    until_known = windows_until_known(h, stride) if until_known is None else until_known
+    until_known = windows_until_known(h, stride) if until_known is None else _one_each("until_known", until_known, h)
+    if until_known.dtype.kind not in "iu" or until_known.min() < 1:
+        msg = f"until_known must hold integers from 1 up; got {until_known.tolist()}."
+        raise ValueError(msg)
+    names = None if names is None else _one_each("names", names, n).tolist()
     needed = 2 * (int(until_known.max()) + 1)
     if n < needed:
         few = f"{counted(n, 'window')} of {counted(h, 'step')} {'is' if n == 1 else 'are'} too few"
@@ -198,6 +202,15 @@ def backtest(
         block_names=None if names is None else [names[start] for start in blocks],
         stride=float(stride),
     )
+
+
+def _one_each(name: str, values: ArrayLike, n: int) -> NDArray[Any]:
+    """Values of shape (n,)."""
+    found = np.asarray(values)
+    if found.shape != (n,):
+        msg = f"{name} must have shape ({n},); got {found.shape}."
+        raise ValueError(msg)
+    return found
 
 
 def _checked(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array]:

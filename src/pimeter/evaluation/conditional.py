@@ -123,7 +123,7 @@ def excess_risk_score(X: FeatureTable, y_true: ArrayLike, y_interval: ArrayLike,
     Returns
     -------
     float
-        At most the squared level; of 2,000 rows, drawn with a fixed seed, where there are more.
+        At most ``max(level, 1 - level)**2``; of 2,000 rows, drawn with a fixed seed, where there are more.
 
     Raises
     ------

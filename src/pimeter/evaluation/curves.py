@@ -104,7 +104,7 @@ class Curves:
         n_subgroups: int,
         ranges: MarginRanges,
         assumptions: RowAssumptions,
-        effects: Mapping[tuple[str, str], float],
+        effects: Mapping[tuple[str, int], float],
     ) -> Curves:
         """Curves of cross-fitted rows; bounds of subgroups hold for so many together, with their design effects."""
         m = len(residuals)
@@ -194,6 +194,9 @@ def headline(m: int, level: float, margin: float, bounds: tuple[float, float], a
         )
         claim = f"{few} {expected}"
     units = assumptions.units
+    if units.kind == "groups" and units.n_groups < guarantee.needed <= m:
+        groups = f"{units.n_groups:,} {'group is' if units.n_groups == 1 else 'groups are'} too few"
+        claim = f"{groups} to guarantee {percent(level)}; {guarantee.needed} are needed. {claim}"
     if math.isnan(bounds[0]):
         return Headline(claim, f"The true coverage has no range: {units.refusal}.")
     low, high = percent_range(*bounds)
@@ -209,17 +212,18 @@ def headline(m: int, level: float, margin: float, bounds: tuple[float, float], a
 
 
 def _subgroup_curves(
-    division: CoveredDivision, m: int, n_subgroups: int, effects: Mapping[tuple[str, str], float]
+    division: CoveredDivision, m: int, n_subgroups: int, effects: Mapping[tuple[str, int], float]
 ) -> SubgroupCurves:
     """Coverage of subgroups as fractions; NaN without rows, or if there is one row in all."""
     rows, inside = division.covered.rows, division.covered.inside
     with np.errstate(invalid="ignore"):
         coverage = inside / np.where(rows, rows, math.nan)[:, None] if m > 1 else np.full(inside.shape, np.nan)
-    effect = np.array([effects.get((division.of, label), 1.0) for label in division.labels])[:, None]
+    labels = division.subgroups.labels
+    effect = np.array([effects[division.of, code] if effects else 1.0 for code in range(len(labels))])[:, None]
     effective = inside / effect, rows[:, None] / effect
     lower, upper = simultaneous_bounds(*effective, n_subgroups) if m > 1 else (coverage, coverage)
     curves = (tuple(map(floats, values)) for values in (coverage, lower, upper, division.covered.margin))
-    return SubgroupCurves(division.of, division.labels, tuple(rows.tolist()), *curves)
+    return SubgroupCurves(division.of, labels, tuple(rows.tolist()), *curves)
 
 
 def widened(

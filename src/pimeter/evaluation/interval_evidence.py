@@ -15,6 +15,7 @@ from pimeter.evaluation.diagnosis.subgroup_search import found_subgroup
 from pimeter.interval_arrays import interval_scores
 
 if TYPE_CHECKING:
+    from pimeter.clusters import Units
     from pimeter.evaluation.diagnosis.columns import Given, Subgroups
     from pimeter.evaluation.diagnosis.subgroup_search import WorstSubgroup
     from pimeter.predictive import Predictive
@@ -54,8 +55,8 @@ class IntervalEvidence:
     divisions: tuple[Division, ...]
     known: Given
     order: Index | None  # of time
-    effect: float = 1.0  # rows of groups or in time say as much as so many times fewer independent ones
-    has_groups: bool = False  # whether it is given which rows belong together
+    effect: float  # rows of groups or in time say as much as so many times fewer independent ones
+    units: Units
 
     def at(self, level: float) -> IntervalEvidence:
         """Evidence on the intervals of another level, of these rows and subgroups."""
@@ -65,6 +66,11 @@ class IntervalEvidence:
     def n(self) -> int:
         """Number of rows."""
         return len(self.target)
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether it is given which rows belong together."""
+        return self.units.kind == "groups"
 
     @cached_property
     def is_below(self) -> Flags:
@@ -97,20 +103,32 @@ class IntervalEvidence:
         return self.predictions.levels
 
     @cached_property
-    def cells(self) -> tuple[Cell, ...]:
-        """Targets in each cell of the distributions, those on a border by chance on one side; none of two cuts."""
-        if len(self.edges) < 3:
-            return ()
+    def cell(self) -> Index:
+        """The cell of its distribution that each target is in, on a border by chance that on one side."""
         first, last = np.zeros((2, self.n), np.intp)
         for edge in self.edges:
             value = self.predictions.at(float(edge))
             first += self.target > value
             last += self.target >= value
         chance = np.random.default_rng(0).random(self.n)
-        cell = first + np.floor(chance * (last - first + 1)).astype(np.intp)
-        counts = np.bincount(cell, minlength=len(self.edges) + 1).tolist()
+        return np.asarray(first + np.floor(chance * (last - first + 1)).astype(np.intp))
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """Targets in each cell of the distributions; none of two cuts."""
+        if len(self.edges) < 3:
+            return ()
+        counts = np.bincount(self.cell, minlength=len(self.edges) + 1).tolist()
         probabilities = np.diff(np.concatenate([[0.0], self.edges, [1.0]])).tolist()
         return tuple(map(Cell, counts, probabilities))
+
+    @cached_property
+    def effect_of_cells(self) -> float:
+        """By how much more counts of cells vary than those of independent rows, on average (Rao and Scott's test)."""
+        if self.units.kind == "rows" or self.units.refusal:
+            return self.effect
+        counted = ((self.cell == cell).astype(np.float64) for cell in range(len(self.edges) + 1))
+        return max(self.effect, float(np.mean([self.units.widened_effect(one) for one in counted])))
 
     @cached_property
     def worst_subgroup(self) -> WorstSubgroup | None:

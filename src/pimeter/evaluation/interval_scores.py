@@ -86,7 +86,7 @@ def _median_score(width: Array, units: Units) -> Score:
     """The median width, with a range by ranks."""
     lower, upper = median_range(np.sort(width), width, units)
     middle = float(np.median(width))
-    assumes = INDEPENDENT[units.kind] if not math.isnan(lower) else "no range: too few rows"
+    assumes = f"no range: {units.refusal or 'too few rows'}" if math.isnan(lower) else INDEPENDENT[units.kind]
     return Score(middle, lower, upper, "median width of the intervals", assumes)
 
 

@@ -245,6 +245,8 @@ def measured_points(
     if lazy is not None:
         equal = equal.of_sample(lazy.n)
     units = Units.of(m, group, moment, residuals)
+    together, middle = _together(units, equal), Middle.of(target, residuals, fit.largest)
+    moments = middle(target, residuals, units)
     evidence = PredictionEvidence(
         target=target,
         prediction=prediction,
@@ -257,8 +259,9 @@ def measured_points(
         copies=equal,
         names=names,
         has_groups=group is not None,
-        units=_together(units, equal),
+        units=together,
         has_time=moment is not None,
+        mean_range=(middle(target, residuals, together) if equal.n else moments).errors.signed,
     )
     judgement = judged(evidence)
     assumptions = RowAssumptions(units, _doubt(judgement.diagnosis, units), judgement.why_nothing)
@@ -269,9 +272,8 @@ def measured_points(
         scores = _scores(lazy.moments, curves, at, lazy.median, f", of {m:,} rows drawn at random")
         n_rows = lazy.n
     else:
-        moments = Middle.of(target, residuals, fit.largest)(target, residuals, units)
-        middle = float(ordered[(m - 1) // 2] / 2.0 + ordered[m // 2] / 2.0)
-        scores = _scores(moments, curves, at, Range(middle, *median_range(ordered, residuals, units)))
+        median = float(ordered[(m - 1) // 2] / 2.0 + ordered[m // 2] / 2.0)
+        scores = _scores(moments, curves, at, Range(median, *median_range(ordered, residuals, units)))
         n_rows = m
     if equal.n:
         curves = curves.with_copies(n_rows, equal, assumptions)
@@ -339,7 +341,7 @@ def _versions() -> tuple[tuple[str, str], ...]:
 
 def _scores(moments: Moments, curves: Curves, at: int, median: Range, of_rows: str = "") -> dict[str, Score]:
     """Scores at the level asked for, each with its range; `of_rows` says which rows cross-fitting took, if not all."""
-    errors = moments.errors()
+    errors = moments.errors
     explained = moments.explained()
     fraction = "fraction of the targets' variance that the model explains (R squared)"
     if explained is None:

@@ -145,6 +145,8 @@ def panel_backtest(frame: pl.DataFrame, intervals: PanelIntervals) -> PanelBackt
         msg = "no window of the newer half has a target; intervals cannot be tried."
         raise ValueError(msg)
     found = pl.concat(tables).join(steps, on=[cutoff, time], how="left")
+    every_step = pl.DataFrame({STEP: range(1, found[STEP].max() + 1)})  # also one without targets
+    every_cutoff = found.select(cutoff).unique()
     models = {}
     for model in own.models_:
         low, high = bound_column(model, "lo", level), bound_column(model, "hi", level)
@@ -153,8 +155,8 @@ def panel_backtest(frame: pl.DataFrame, intervals: PanelIntervals) -> PanelBackt
         models[model] = ModelCoverage(
             coverage=_mean(tried_rows[INSIDE]),
             width=_mean(tried_rows[high] - tried_rows[low]),
-            by_step=_by(tried_rows, found, STEP),
-            over_time=_by(tried_rows, found, cutoff),
+            by_step=_by(tried_rows, every_step),
+            over_time=_by(tried_rows, every_cutoff),
         )
     return _result(own, found, models, level, [str(one) for one in found[cutoff].unique().sort()])
 
@@ -164,12 +166,13 @@ def _mean(values: pl.Series) -> float:
     return float(np.mean(values.to_numpy())) if len(values) else math.nan
 
 
-def _by(rows: pl.DataFrame, found: pl.DataFrame, column: str) -> list[float | None]:
-    """Coverage for each value of a column that any model was tried at, in order; None where this one was not."""
+def _by(rows: pl.DataFrame, wanted: pl.DataFrame) -> list[float | None]:
+    """Coverage for each value of a column that is wanted, in order; None where a model was not tried."""
     import polars as pl
 
+    (column,) = wanted.columns
     means = rows.group_by(column).agg(pl.col(INSIDE).mean())
-    return found.select(column).unique().join(means, on=column, how="left").sort(column)[INSIDE].to_list()
+    return wanted.join(means, on=column, how="left").sort(column)[INSIDE].to_list()
 
 
 def _result(

@@ -159,10 +159,9 @@ def measured_predictions(
     units = _units(is_inside, None if groups is None else group_numbers(groups, len(target)), moment)
     some = some_rows(len(target), MAX_ROWS)
     known = given(X, by, len(target), some)
-    effect = design_effect(is_inside, units, level)
-    if units.kind == "groups":  # whose misses may all be of one side, and few
-        sides = (target < bounds[:, 0], target > bounds[:, 1], target > predictions.centre)
-        effect = max(effect, *(design_effect(one, units, level) for one in sides))
+    # Misses of a group, or of a stretch of time, may all be of one side, and few.
+    sides = (is_inside, target < bounds[:, 0], target > bounds[:, 1], target > predictions.centre)
+    effect = max(design_effect(one, units, level) for one in sides)
     evidence = IntervalEvidence(
         target,
         predictions,
@@ -172,13 +171,12 @@ def measured_predictions(
         known,
         order,
         effect,
-        has_groups=units.kind == "groups",
+        units,
     )
     parts = decomposition(target, predictions) if is_distribution(predictions) else None
     others = alternatives(target, predictions.centre, bounds, level, units)
-    coverage_range = (math.nan, math.nan)
-    if units.kind == "rows" or not units.refusal:
-        coverage_range = exact_range(int(is_inside.sum()), len(target), CONFIDENCE, effect)
+    found = scores(target, predictions, bounds, level, units)
+    coverage_range = (found["coverage"].lower, found["coverage"].upper)
     diagnosis = judged(evidence, others, parts)
     return IntervalMeasurement(
         headline=_headline(evidence, coverage_range, units, is_sure=diagnosis["coverage"].raised),
@@ -188,8 +186,7 @@ def measured_predictions(
         n_rows=len(target),
         coverage=float(is_inside.mean()),
         coverage_range=coverage_range,
-        scores=scores(target, predictions, bounds, level, units)
-        | conditional_scores(known.columns, is_inside[some], level, units.kind),
+        scores=found | conditional_scores(known.columns, is_inside[some], level, units.kind),
         reliability=_reliability(evidence),
         pit=evidence.cells,
         subgroups=evidence.subgroups,

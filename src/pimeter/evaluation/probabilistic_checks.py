@@ -13,6 +13,7 @@ from pimeter.coverage import percent, rounded
 from pimeter.evaluation.alternatives import shown
 from pimeter.evaluation.diagnosis.check import FALSE_ALARMS, Check
 from pimeter.evaluation.diagnosis.shifts import place
+from pimeter.evaluation.diagnosis.subgroup_search import FEW_MISSES
 from pimeter.evaluation.interval_evidence import IntervalEvidence
 from pimeter.evaluation.miss_tests import binomial_p, christoffersen, hypergeometric_p, runs_p
 from pimeter.findings import Diagnosis, Finding
@@ -141,7 +142,7 @@ class LeastCoveredByIntervals(IntervalCheck):
     def _judged(self, evidence: IntervalEvidence, _earlier: Mapping[str, Finding]) -> Finding:
         found = evidence.worst_subgroup
         if found is None:
-            why = "There are too few misses to tell." if evidence.known.columns else evidence.known.why_no_columns
+            why = FEW_MISSES if evidence.known.columns else evidence.known.why_no_columns
             return self.finding(evidence.n, why)
         p_value = found.p_value if found.coverage < evidence.level else 1.0
         return self.finding(
@@ -173,7 +174,7 @@ class CalibratedDistributions(IntervalCheck):
         if len(counts) < 2:
             return self.finding(evidence.n, "There are too few rows to tell.")
         statistic = float((((counts - expected) ** 2) / expected).sum())
-        p_value = float(chdtrc(len(counts) - 1, statistic / evidence.effect))
+        p_value = float(chdtrc(len(counts) - 1, statistic / evidence.effect_of_cells))
         tails = (counts[0] + counts[-1]) / (expected[0] + expected[-1])
         both = min(counts[0] / expected[0], counts[-1] / expected[-1])
         what = "too narrow" if both > 1.0 else "shifted" if tails > 1.0 else "too wide, or shifted"
@@ -259,8 +260,9 @@ class Better(IntervalCheck):
             if constant.interval_score <= given.interval_score:
                 sentence += ", no worse than those given"
         p_value = math.nan
-        if evidence.n * (1.0 - evidence.level) >= MIN_EXPECTED_MISSES_TO_GAIN * (1.0 - 1e-9):
-            p_value = min(1.0, min(one.p_value for one in others) * len(others))
+        known = [one.p_value for one in others if not math.isnan(one.p_value)]
+        if known and evidence.n * (1.0 - evidence.level) >= MIN_EXPECTED_MISSES_TO_GAIN * (1.0 - 1e-9):
+            p_value = min(1.0, min(known) * len(known))
             sentence += f"; {_p(p_value)}"
         advice = (
             f"Use intervals with {shown(best)}: {percent(evidence.level)} of targets are inside, and the interval "

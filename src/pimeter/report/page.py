@@ -41,6 +41,7 @@ def page_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
         at=at,
         level=percent(data["confidence_level"]),
         **_sorted_findings(data),
+        is_guaranteed=_is_known(data["guaranteed_level"]),
         moving=LEVEL_SCORES,
         style=style,
         style_hash=style_hash,

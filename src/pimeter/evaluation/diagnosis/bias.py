@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from pimeter.coverage import rounded
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from pimeter.clusters import Units
     from pimeter.findings import Finding
+    from pimeter.moments import Range
     from pimeter.protocols import Array
 
 
@@ -29,16 +31,29 @@ class Bias(Check[PredictionEvidence]):
     significance = 2 * PLACES
 
     def _judged(self, evidence: PredictionEvidence, _earlier: Mapping[str, Finding]) -> Finding:
-        return self.judge(evidence.residuals, evidence.margin, evidence.local_shift, evidence.units)
+        shown = evidence.mean_range
+        return self.judge(evidence.residuals, evidence.margin, evidence.local_shift, evidence.units, shown)
 
-    def judge(self, residuals: Array, margin: float, local: Shift | None = None, units: Units | None = None) -> Finding:
-        """From residuals, what is much, the subgroup that departs most, and what is independent of what."""
+    def judge(
+        self,
+        residuals: Array,
+        margin: float,
+        local: Shift | None = None,
+        units: Units | None = None,
+        mean_range: Range | None = None,
+    ) -> Finding:
+        """From residuals, what is much, the subgroup that departs most, and what is independent of what.
+
+        Of the mean of all that range is shown which its score has, where there is one.
+        """
         m = len(residuals)
         if m < MIN_ROWS:
             return self.finding(m, f"{count(m)} too few to tell a mean residual from 0.", reference=0.0)
         if units is not None and units.n < 2:
             return self.finding(m, "All rows belong together: nothing tells a mean residual from 0.", reference=0.0)
         whole = mean_residual(residuals, units)
+        if mean_range is not None:
+            whole = whole._replace(lower=mean_range.lower, upper=mean_range.upper)
         is_overall, is_local = self.is_overall(whole, margin), self.is_local(local, margin)
         sentence = _of_all(whole, is_much=is_overall)
         advice = [_overall_advice(whole)] if is_overall else []
@@ -78,6 +93,8 @@ def _in_range(shift: Shift) -> str:
 def _of_all(whole: Shift, *, is_much: bool) -> str:
     """What is said of the mean of all residuals."""
     sentence = f"The mean residual is {_in_range(whole)} with {in_percent(MEAN_CONFIDENCE)} confidence)"
+    if math.isnan(whole.lower):
+        sentence = f"The mean residual is {rounded(whole.mean, 3)} (its range is not known)"
     if whole.p_value > PLACES:
         return sentence + by_chance(whole.p_value)
     return sentence + ("." if is_much else ", too little to matter.")

@@ -96,9 +96,11 @@ class Check(ABC, Generic[E]):
         )
 
 
-def answers(checks: Sequence[Check[E]], evidence: E) -> dict[str, Finding]:
-    """The findings of all checks that apply, by their names, in the order in which they are made."""
-    found: dict[str, Finding] = {}
+def answers(
+    checks: Sequence[Check[E]], evidence: E, earlier: Mapping[str, Finding] | None = None
+) -> dict[str, Finding]:
+    """Earlier findings and those of all checks that apply, by their names, in the order in which they are made."""
+    found = dict(earlier or {})
     for check in checks:
         if check.applies(evidence):
             found[check.name] = check(evidence, found)

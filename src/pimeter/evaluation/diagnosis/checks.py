@@ -37,7 +37,7 @@ CHECKS: tuple[Check[PredictionEvidence], ...] = (
     Drift(),
     SerialDependence(),
 )
-OF_STRETCHES = ("bias", "skew", "heavy")
+OF_STRETCHES = ("width", "worst_subgroup", "gain", "bias", "skew", "heavy", "drift")
 CUT = "No target is negative, but intervals would go below 0: cut them there (y_min=0), unless some can be."
 OF_WIDTH = {"width", "worst_subgroup", "gain"}
 KEPT = "The code keeps a constant width: with so few rows or groups another one would lose more than it gains."
@@ -63,7 +63,8 @@ def judged(evidence: PredictionEvidence) -> Judgement:
     found = answers(CHECKS, evidence)
     if found["serial"].raised and evidence.units is None:
         evidence = evidence.in_stretches()
-        found |= {check.name: check(evidence, found) for check in CHECKS if check.name in OF_STRETCHES}
+        again = [check for check in CHECKS if check.name in OF_STRETCHES]
+        found |= answers(again, evidence, {name: one for name, one in found.items() if name not in OF_STRETCHES})
     found["rows"] = EnoughRows()(evidence, found)
     recommendation = recommended(evidence, found)
     diagnosis = Diagnosis.of(found.values(), NOTHING_TO_DO, recommendation.code(evidence.level))

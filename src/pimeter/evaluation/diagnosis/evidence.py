@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from pimeter.evaluation.diagnosis.columns import Given, Subgroups
     from pimeter.evaluation.diagnosis.crossfit import Covered, CrossFit
+    from pimeter.moments import Range
     from pimeter.protocols import Array, FeatureTable, Index
 
 LARGEST_TO_ADD = 1e305  # target or prediction, of which some can be added up
@@ -100,13 +101,13 @@ class CoveredDivision(NamedTuple):
     """All rows divided by one criterion, and how each subgroup is covered at each level."""
 
     of: str
-    labels: tuple[str, ...]
+    subgroups: Subgroups
     covered: Covered
 
     @classmethod
     def of_subgroups(cls, of: str, subgroups: Subgroups, fit: CrossFit) -> CoveredDivision:
         """Coverage of the subgroups that a criterion of this name makes of the rows of a cross-fit."""
-        return cls(of, subgroups.labels, fit.subgroups(subgroups.codes, len(subgroups.labels)))
+        return cls(of, subgroups, fit.subgroups(subgroups.codes, len(subgroups.labels)))
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,8 @@ class PredictionEvidence:
         Whether it was said which rows belong together.
     has_time : bool
         Whether it was said when each row was; rows are in this order then.
+    mean_range : Range, optional
+        The mean residual, with the range that its score has; NaN where there is none.
     """
 
     target: Array
@@ -153,6 +156,7 @@ class PredictionEvidence:
     has_groups: bool = False
     units: Units | None = None
     has_time: bool = False
+    mean_range: Range | None = None
 
     @property
     def m(self) -> int:
@@ -227,30 +231,21 @@ class PredictionEvidence:
         return None if self.units is None else self.units.of_rows_at(self.some)
 
     @cached_property
-    def effects(self) -> dict[tuple[str, str], float]:
-        """By how much more the coverage of each subgroup varies than of independent rows, which have none.
+    def effects(self) -> dict[tuple[str, int], float]:
+        """By how much more the coverage of each subgroup, by its code, varies than of independent rows.
 
-        That of all rows at least, as few misses may seem independent; more where a subgroup has rows of few units.
+        Of the rows that are counted in it: all, or `some` for those of a feature. Empty for independent rows.
         """
-        units = self.some_units
-        if units is None or units.labels is None:
+        if self.units is None or self.units.labels is None:
             return {}
-        is_covered = self.fit.covered(self.some, self.at).astype(np.float64)
-        least, thinned = float(units.design_effect(is_covered)), self.m / len(self.some)
-        n_all = sum(len(one.subgroups.labels) for one in self.criteria)
-        point = 1.0 - SIGNIFICANCE / 2.0 / n_all
-        found = {}
-        for criterion in self.criteria:
-            for code, label in enumerate(criterion.subgroups.labels):
-                own = criterion.subgroups.codes == code
-                n, k = int(own.sum()), len(np.unique(units.labels[own]))
-                covered = float(is_covered[own].mean()) if n else 0.0
-                variance = float(units.variance(units.sums(np.where(own, is_covered - covered, 0.0))))
-                effect = max(variance / max(n * covered * (1.0 - covered), 1e-300), least)
-                if not 0.0 < covered < 1.0:
-                    effect = least
-                wider = float(stdtrit(k - 1, point) / ndtri(point)) ** 2 if k > 1 else math.inf
-                found[criterion.of, label] = min(1.0 + thinned * (effect * wider - 1.0), max(thinned * n, 1.0))
+        divided = [(one.of, one.subgroups, np.arange(self.m)) for one in self.divisions]
+        divided += [(one.of, one.subgroups, self.some) for one in self.by_feature]
+        n_all = sum(len(subgroups.labels) for _, subgroups, _ in divided)
+        found: dict[tuple[str, int], float] = {}
+        for of, subgroups, rows in divided:
+            units, is_covered = self.units.of_rows_at(rows), self.fit.covered(rows, self.at).astype(np.float64)
+            effects = _design_effects(is_covered, subgroups, units, 1.0 - SIGNIFICANCE / 2.0 / n_all)
+            found |= {(of, code): effect for code, effect in enumerate(effects)}
         return found
 
     @cached_property
@@ -258,30 +253,50 @@ class PredictionEvidence:
         """Coverage across quintiles of the prediction and of each feature, and per category; none of a single row."""
         if self.m == 1:
             return ()
-        counted = [(one.of, one.labels, one.covered.rows, one.covered.inside[:, self.at]) for one in self.divisions]
+        counted = [
+            (one.of, one.subgroups.labels, one.covered.rows, one.covered.inside[:, self.at]) for one in self.divisions
+        ]
         is_covered = self.fit.covered(self.some, self.at)
         for criterion in self.by_feature:
             codes, labels = criterion.subgroups.codes, criterion.subgroups.labels
             n, inside = (np.bincount(held, minlength=len(labels)) for held in (codes, codes[is_covered]))
             counted.append((criterion.of, labels, n, inside))
         known = [
-            (of, label, int(n), int(inside))
+            (of, label, int(n), int(inside), self.effects[of, code] if self.effects else 1.0)
             for of, labels, rows, insides in counted
-            for label, n, inside in zip(labels, rows, insides, strict=True)
+            for code, (label, n, inside) in enumerate(zip(labels, rows, insides, strict=True))
             if n
         ]
-        *_, rows, inside = (np.array(column) for column in zip(*known, strict=True))
-        effect = np.array([self.effects.get((of, label), 1.0) for of, label, *_ in known])
+        rows, inside, effect = (np.array(column) for column in list(zip(*known, strict=True))[2:])
         lower, upper = simultaneous_bounds(inside / effect, rows / effect, len(known))
         return tuple(
             Subgroup(of, label, n, within / n, float(low), float(high))
-            for (of, label, n, within), low, high in zip(known, lower, upper, strict=True)
+            for (of, label, n, within, _), low, high in zip(known, lower, upper, strict=True)
         )
 
     @property
     def coverage(self) -> float:
         """Cross-fitted coverage of all rows, or the level where that is more: ties lift it above the level."""
         return max(self.level, float(self.divisions[0].covered.inside[:, self.at].sum()) / self.m)
+
+
+def _design_effects(is_covered: Array, subgroups: Subgroups, units: Units, point: float) -> list[float]:
+    """Of the coverage of each subgroup: that of all rows at least, as few misses may seem independent.
+
+    Larger where a subgroup has rows of few units, by Student's quantile at this point; at most its number of rows.
+    """
+    least, labels = float(units.design_effect(is_covered)), np.asarray(units.labels)
+    found = []
+    for code in range(len(subgroups.labels)):
+        own = subgroups.codes == code
+        n, k = int(own.sum()), len(np.unique(labels[own]))
+        covered = float(is_covered[own].mean()) if n else 0.0
+        variance = float(units.variance(units.sums(np.where(own, is_covered - covered, 0.0))))
+        independent = n * covered * (1.0 - covered)
+        effect = max(variance / independent, least) if 0.0 < covered < 1.0 else least
+        wider = float(stdtrit(k - 1, point) / ndtri(point)) ** 2 if k > 1 else math.inf
+        found.append(min(effect * wider, max(float(n), 1.0)))
+    return found
 
 
 def simultaneous_bounds(inside: Index | Array, rows: Index | Array, n_subgroups: int) -> tuple[Array, Array]:

@@ -7,6 +7,7 @@ take the larger of the two. Seeds are fixed, so the same rows give the same answ
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pimeter.findings import Finding
     from pimeter.protocols import Array, Index
 
+OR_GROUPS = "If rows resemble each other because they belong together, give groups instead."
 GROUPED = "Rows belong to groups, whose rows resemble each other: what depends on neighbours is not looked at."
 SORTED = "Rows are sorted by their target: their order is not looked at. If it is that of time, give time."
 N_LAGS = 10
@@ -123,7 +125,10 @@ class SerialDependence(Check[PredictionEvidence]):
     def _judged(self, evidence: PredictionEvidence, _earlier: Mapping[str, Finding]) -> Finding:
         if evidence.is_sorted or evidence.has_groups:
             return self.finding(evidence.m, SORTED if evidence.is_sorted else GROUPED)
-        return self.judge(evidence.residuals[evidence.rows_in_order[:MAX_ROWS]])
+        found = self.judge(evidence.residuals[evidence.rows_in_order[:MAX_ROWS]])
+        if not found.raised or evidence.has_time:
+            return found
+        return replace(found, advice=f"{found.advice} {OR_GROUPS}")
 
     def judge(self, residuals: Array) -> Finding:
         """From residuals that follow each other."""
@@ -161,10 +166,10 @@ def drift(residuals: Array, blocks: Index | None = None) -> OrderTest:
     """
     if blocks is None:
         length = min(max(len(residuals) // 25, 1), ROWS_PER_BLOCK)
-        blocks = np.arange(len(residuals) // length * length) // length
+        blocks = np.arange(len(residuals) // length * length) // length  # of the newest rows
     codes = np.unique(blocks, return_inverse=True)[1]
     n_blocks = int(codes[-1]) + 1
-    centred = np.array([np.bincount(codes, own[: len(codes)]) for own in _ranks(residuals)], np.float64)
+    centred = np.array([np.bincount(codes, own[-len(codes) :]) for own in _ranks(residuals)], np.float64)
     centred -= centred.mean(axis=1, keepdims=True)
     spread = np.sqrt((centred**2).sum(axis=1, keepdims=True))
     centred /= np.where(spread > 0.0, spread, 1.0)

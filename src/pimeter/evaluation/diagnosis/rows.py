@@ -39,8 +39,17 @@ class EnoughRows(Check[PredictionEvidence]):
         why = why_not_exchangeable(evidence, earlier)
         if not why:
             return found
-        sentence = f"{count(evidence.m)} there, but {why}: nothing is guaranteed."
-        return replace(found, sentence=sentence, lower=math.nan, upper=math.nan)
+        sentence, advice = f"{count(evidence.m)} there, but {why}: nothing is guaranteed.", found.advice
+        if evidence.has_groups and evidence.units is not None and not evidence.copies.n:
+            n_groups, guarantee = evidence.units.n_groups, rank_guarantee(evidence.units.n_groups, evidence.level)
+            asked = f"to guarantee {in_percent(evidence.level)} with one row of each"
+            groups = "1 group is" if n_groups == 1 else f"{n_groups:,} groups are"
+            if guarantee.is_enough:
+                sentence += f" {groups} enough {asked}."
+            else:
+                sentence += f" {groups} too few {asked}: {guarantee.needed} are needed."
+                advice = f"Hold out rows of more groups: {guarantee.needed} {asked}."
+        return replace(found, sentence=sentence, advice=advice, lower=math.nan, upper=math.nan)
 
     def judge(self, m: int, level: float, bounds: tuple[float, float], *, is_tied: bool) -> Finding:
         """From the number of rows, the level, and bounds of the true coverage."""
@@ -134,7 +143,7 @@ class CopiedRows(Check[PredictionEvidence]):
             return self.finding(m, f"{same}{chance}.", value=0, reference=0)
         return self.finding(
             m,
-            f"{equal}: ranges count each of them, and are too narrow by a factor of {equal.factor:.3g}.",
+            f"{equal}, so that ranges are wider by a factor of {equal.factor:.3g}.",
             f"{equal}, which say nothing new: measure each row once, and calibrate with copies as one group.",
             value=equal.n,
             reference=0,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pimeter.clusters import Units
     from pimeter.findings import Finding
-    from pimeter.protocols import Array
+    from pimeter.protocols import Array, Index
 
 TAIL = 0.05  # fraction of the residuals in each tail, or what intervals leave out there if that is more
 MIN_ROWS_FOR_TAILS = 50
@@ -154,10 +154,16 @@ class Outliers(Check[PredictionEvidence]):
     significance = 0.004
 
     def _judged(self, evidence: PredictionEvidence, _earlier: Mapping[str, Finding]) -> Finding:
-        return self.judge(evidence.ordered, evidence.residuals, evidence.names)
+        unit_of_row = None if evidence.units is None else evidence.units.labels
+        return self.judge(evidence.ordered, evidence.residuals, evidence.names, unit_of_row)
 
-    def judge(self, ordered: Array, residuals: Array, names: RowNames = NUMBERED) -> Finding:
-        """From residuals in rising order, in that of the rows, and what these are called."""
+    def judge(
+        self, ordered: Array, residuals: Array, names: RowNames = NUMBERED, unit_of_row: Index | None = None
+    ) -> Finding:
+        """From residuals in rising order, in that of the rows, what these are called, and which belong together.
+
+        Of rows that do, such as those of a group, the farthest counts.
+        """
         m = len(ordered)
         places = 1.0 + (m - 1) * np.array([0.25, 0.5, 0.75])
         inner = ordered[np.array([*np.floor(places), *np.ceil(places)], np.intp) - 1].tolist()
@@ -166,7 +172,14 @@ class Outliers(Check[PredictionEvidence]):
         if high > low and m >= MIN_ROWS:
             far = FAR_FROM_MEDIAN * (high - low)
             n = int(np.searchsorted(ordered, median - far)) + m - int(np.searchsorted(ordered, median + far, "right"))
-        if n:
+        if n and unit_of_row is not None:
+            distances = np.zeros(int(unit_of_row.max()) + 1)
+            np.maximum.at(distances, unit_of_row, np.abs(residuals / 2.0 - median / 2.0))
+            distances = np.sort(distances[distances > 0.0])[::-1]
+            size = len(distances) // 2
+            if size:
+                p_value, n_beyond = gap(distances[: size + 1], min(int((distances > far / 2.0).sum()), size // 2))
+        elif n:
             size = m // 4
             tails = np.concatenate([ordered[: size + 1], ordered[m - size - 1 :]]) / 2.0 - median / 2.0
             p_value, n_beyond = gap(np.sort(np.abs(tails))[: -size - 2 : -1], min(n, size // 2))

@@ -86,19 +86,21 @@ def mean_residual(residuals: Array, units: Units | None = None) -> Shift:
     """
     unit = power_of_two(float(np.abs(residuals).max()))
     x = residuals / unit
-    if units is not None:
-        x = units.whole(units.sums(x)) * (units.n / len(x))
-    m, mean = len(x), float(x.mean())
+    mean = float(x.mean())
     x -= mean
-    variance = float(x @ x) / (m - 1)
+    m, n = len(x), float(len(x))
+    if units is not None:  # what each adds to the mean, as that of one of so many
+        x, n = units.whole(units.sums(x)) * (units.n / m), units.n_equal or units.n
+        m = units.n
+    variance = float(x @ x) / m * n / (n - 1)
     if variance <= np.finfo(np.float64).tiny:
         return Shift(mean * unit, mean * unit, mean * unit, 1.0 if mean == 0.0 else 0.0)
     error = math.sqrt(variance / m)
     third = float((x * x) @ x) / m / variance
     t, johnson = mean / error, (mean + third / (6.0 * m) + third * mean * (mean / variance) / 3.0) / error
     agreed = min(abs(t), abs(johnson)) if t * johnson > 0.0 else 0.0
-    half = float(stdtrit(m - 1, (1.0 + MEAN_CONFIDENCE) / 2.0)) * error
-    p_value = 2.0 * float(stdtr(m - 1, -agreed))
+    half = float(stdtrit(n - 1, (1.0 + MEAN_CONFIDENCE) / 2.0)) * error
+    p_value = 2.0 * float(stdtr(n - 1, -agreed))
     return Shift(mean * unit, (mean - half) * unit, (mean + half) * unit, p_value)
 
 
@@ -139,25 +141,36 @@ def local_shift(residuals: Array, criteria: Sequence[Criterion], units: Units | 
         code = int(np.argmax(np.abs(np.bincount(codes, centred, len(labels)) / n)))
     is_own = codes == code
     mean = float(x[is_own].mean())
-    half = _half_width(np.where(is_own, x - mean, 0.0), is_own, PLACES / 2.0 / len(named), units)
+    half = _half_width(np.where(is_own, x - mean, 0.0), is_own, PLACES / 2.0 / len(named), units, float(centred.std()))
     bounds = ((mean - half) * unit, (mean + half) * unit)
     departure = (mean - float(x.mean())) * unit
     return Shift(mean * unit, *bounds, p_value, criterion, labels[code], departure, len(named))
 
 
-def _half_width(centred: Array, is_own: Flags, tail: float, units: Units | None) -> float:
-    """Half-width of Student's range of a mean of some rows, from their residuals less it, and 0 for all others."""
+def _half_width(centred: Array, is_own: Flags, tail: float, units: Units | None, spread: float) -> float:
+    """Half-width of Student's range of a mean of some rows, from their residuals less it, and 0 for all others.
+
+    Of independent rows these spread as much as all rows at least (`_studentised`).
+    """
     n_rows = n = int(np.count_nonzero(is_own))
     if units is not None and units.labels is not None:
         centred, n = units.whole(units.sums(centred)), len(np.unique(units.labels[is_own]))
     if n < 2:
         return math.inf
-    return float(stdtrit(n - 1, 1.0 - tail)) * math.sqrt(float(centred @ centred) * n / (n - 1)) / n_rows
+    squares = float(centred @ centred) * n / (n - 1)
+    if units is None:
+        squares = max(squares, n * spread**2)
+    return float(stdtrit(n - 1, 1.0 - tail)) * math.sqrt(squares) / n_rows
 
 
 def _studentised(centred: Array, weights: Array) -> Array:
-    """Absolute weighted sums of residuals, (samples, m), over the root of the sum of squares, (samples, places)."""
+    """Absolute weighted sums of residuals, (samples, m), over the root of the sum of squares, (samples, places).
+
+    Of at least that which shuffled residuals have: where events are rare, a subgroup without one hardly varies.
+    """
     squares = (centred * centred) @ (weights * weights)
+    shuffled = (centred * centred).mean(axis=1)[:, None] * (weights * weights).sum(axis=0)
+    squares = np.maximum(squares, shuffled)
     return np.asarray(np.abs(centred @ weights) / np.sqrt(np.where(squares > 0.0, squares, math.inf)))
 
 

@@ -37,6 +37,7 @@ SECOND_CONDITION = 1.0  # standard errors by which a second condition has to mak
 MAX_PERMUTATIONS = 296  # a p-value of 1/297 if none is as bad
 MAX_ROWS_TO_DIVIDE = 3_000
 CONFIDENCE_OF_RANGE = 0.9  # confidence of the range
+FEW_MISSES = "There are too few misses, or too few rows inside, to tell."  # why there is none, where there are features
 MIN_MISSES_IN_ALL = 5  # misses of all rows, below which nothing can be found
 
 

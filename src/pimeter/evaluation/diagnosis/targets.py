@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pimeter.findings import Finding
-    from pimeter.protocols import Array
+    from pimeter.protocols import Array, Flags
 
 GEARY = 0.7979  # mean distance of normal residuals, in standard deviations ...
 GEARY_ERROR = 0.2123  # ... and its standard error, times the root of the number of rows
+COMMON, MIN_COMMON = 0.01, 5  # fraction and number of targets that share a value, from which on it is no chance
 LEAST_STEP = 0.1  # least step between targets that matters, in margins
 
 
@@ -41,7 +42,8 @@ class DiscreteTarget(Check[PredictionEvidence]):
         values = distinct(target, largest)
         n, step = len(values), grid_step(values, largest)
         sentence, advice = f"{some_of(n, m, 'targets')} distinct", ""
-        coarse, most_distinct = LEAST_STEP * margin, m / 2
+        n_others = m - int(np.unique(target, return_counts=True)[1].max())  # amounts may be 0 mostly, and else distinct
+        coarse, most_distinct = LEAST_STEP * margin, 1 + n_others / 2
         typical = step if step >= coarse else float(np.median(np.diff(values))) if n > 1 else 0.0
         if m < MIN_ROWS or n > most_distinct or n == 1 or typical < coarse:
             return self.finding(m, f"{sentence}.", value=n, reference=m, threshold=most_distinct)
@@ -83,9 +85,7 @@ class ZeroResiduals(Check[PredictionEvidence]):
         m = len(residuals)
         zeros = target[residuals == 0.0]
         rows = some_rows(m, MAX_ROWS)
-        values, counts = np.unique(target[rows], return_counts=True)
-        bound = values[np.argmax(counts)] if counts.max() > 1 else math.nan
-        n = int(np.count_nonzero(zeros != bound))
+        n = int(np.count_nonzero(~_is_common(zeros, target)))
         # Where targets and predictions lie on one grid, residuals of one step are as common; on a coarse one most are 0
         largest = float(np.abs(target).max() + np.abs(residuals).max())
         step = grid_step(distinct(residuals[rows], largest), largest)
@@ -106,6 +106,14 @@ class ZeroResiduals(Check[PredictionEvidence]):
         )
 
 
+def _is_common(values: Array, target: Array) -> Flags:
+    """Values that many targets share, or that are their bounds: a model may well hit them."""
+    ordered = np.sort(target)
+    n_equal = np.searchsorted(ordered, values, "right") - np.searchsorted(ordered, values)
+    is_bound = (values == ordered[0]) | (values == ordered[-1])
+    return np.asarray(is_bound | (n_equal >= max(MIN_COMMON, COMMON * len(target))))
+
+
 def small_residuals(residuals: Array) -> str:
     """A sentence on more small residuals than normal ones have (Geary's ratio), which several things explain."""
     m, largest = len(residuals), float(np.abs(residuals).max())
@@ -118,8 +126,8 @@ def small_residuals(residuals: Array) -> str:
         return ""
     return (
         f" Small ones are more frequent than among normal residuals (the mean distance from the median is {ratio:.3g} "
-        f"standard deviations, not .798; p = {p_value:.2g}): rows that the model was trained on would do that, but so "
-        "would heavy tails and a spread that differs, and residuals alone cannot tell which."
+        f"standard deviations, not {GEARY:.3g}; p = {p_value:.2g}): rows that the model was trained on would do that, "
+        "but so would heavy tails and a spread that differs, and residuals alone cannot tell which."
     )
 
 

@@ -17,7 +17,7 @@ from pimeter.evaluation.diagnosis.columns import OWN, Column
 from pimeter.evaluation.diagnosis.crossfit import CrossFit
 from pimeter.evaluation.diagnosis.evidence import SIGNIFICANCE, CoveredDivision, PredictionEvidence
 from pimeter.evaluation.diagnosis.shifts import place
-from pimeter.evaluation.diagnosis.subgroup_search import MAX_ROWS_TO_DIVIDE, found_subgroup
+from pimeter.evaluation.diagnosis.subgroup_search import FEW_MISSES, MAX_ROWS_TO_DIVIDE, found_subgroup
 from pimeter.interval_arrays import interval_scores
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class LeastCovered(Check[PredictionEvidence]):
         is_inside, level = evidence.fit.covered(evidence.some, evidence.at), evidence.level
         found = found_subgroup(columns, is_inside)
         if found is None:
-            why = "There are too few misses to tell." if columns else evidence.given.why_no_columns
+            why = FEW_MISSES if columns else evidence.given.why_no_columns
             return self.finding(len(is_inside), why, reference=level)
         sentence = f"Covered least are {found}"
         is_less = found.coverage < level and found.p_value <= self.significance
@@ -236,8 +236,8 @@ def _unknown_gain(residuals: Array, halves: Halves) -> str:
 
 
 def _is_said(earlier: Mapping[str, Finding]) -> bool:
-    """Whether a finding before this one says to let the width follow the features."""
-    return any(one.remedy == FOLLOW_FEATURES for one in earlier.values())
+    """Whether a finding before this one says what to let the width follow: the features, or the category."""
+    return earlier["width"].raised or any(one.remedy == FOLLOW_FEATURES for one in earlier.values())
 
 
 def grouped_gain(residuals: Array, codes: NDArray[np.integer[Any]], level: float, is_signed: bool) -> float:
