@@ -3,12 +3,13 @@
     python benchmarks/false_alarms.py [--quick] [--seed SEED] [--rounds N] [--jobs N]
 
 A cell is a distribution, a number of rows, and what is asked of each draw: whole reports of `measure`, with no to 20
-features (five and 20 are correlated, and two of five are words), also of rows in groups, or single findings. Where
-nothing is wrong, all findings of a report together shall raise an alarm in 5 % of the draws at most: each rate is
-tested for that (binomial, one-sided), and the tests of all cells are judged together (Holm). What a distribution has is
-no false alarm: `heavy` of t3 and lognormal residuals, `skew` of lognormal ones, `discrete` of integers and ties. Where
-something is planted, the rate is the power. Constants of the checks were chosen on other seeds than the one reported. A
-run that was interrupted goes on.
+features (five and 20 are correlated, and two of five are words), also of rows in groups and in time ("spells" are of a
+spread that comes and goes), or single findings. Where nothing is wrong, all findings of a report together shall raise
+an alarm in 5 % of the draws at most: each rate is tested for that (binomial, one-sided), and the tests of all cells are
+judged together (Holm). What a distribution has is no false alarm: `heavy` of t3 and lognormal residuals, `skew` of
+lognormal ones, `discrete` of integers and ties, `serial` where time is not given. Where something is planted, the rate
+is the power. Constants of the checks were chosen on other seeds than the one reported. A run that was interrupted goes
+on.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ from importlib.metadata import version
 from itertools import product
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 from provenance import Unfinished, save
+from scipy.signal import lfilter
 from scipy.stats import binomtest
 
 from pimeter.clusters import Units
@@ -41,6 +44,7 @@ SEED = 20261116
 N_ROUNDS = 20  # in each of which all cells have some draws
 N_SINGLE = 100  # draws of single findings in a round
 N_PLANTED = 25  # draws where something is planted
+ENOUGH = 19  # groups, or rows, that can guarantee .95
 ALLOWED = 0.05  # fraction of false alarms
 ERROR = 0.05  # of all tests of it together
 
@@ -90,14 +94,20 @@ def of_order(distribution: Draw) -> Callable[[np.random.Generator, int], set[str
     return alarms
 
 
-def has_words(X: Array, rng: np.random.Generator) -> list[list[object]]:
+def has_words(X: Array, rng: np.random.Generator) -> pl.DataFrame:
     """Features of which two columns are categories."""
-    words = [rng.choice(list(signs), len(X)) for signs in ("ab", "abcdefgh")]
-    return [[*row, *own] for row, own in zip(X[:, 2:].tolist(), zip(*words, strict=True), strict=True)]
+    words = {f"word {signs}": rng.choice(list(signs), len(X)) for signs in ("ab", "abcdefgh")}
+    return pl.DataFrame({f"x{i}": X[:, i] for i in range(2, X.shape[1])} | words)
 
 
 def raised_of(
-    target: Array, prediction: Array, X: object, by: object, groups: NDArray[np.int64] | None = None
+    target: Array,
+    prediction: Array,
+    X: object,
+    by: object,
+    groups: NDArray[np.int64] | None = None,
+    *,
+    has_time: bool = False,
 ) -> set[str]:
     """What `measure` would raise, without its numbers at other levels and their ranges, which take longer."""
     known, residuals = given(X, by, len(target), np.arange(len(target))), target - prediction
@@ -107,6 +117,8 @@ def raised_of(
     evidence = PredictionEvidence(target, prediction, residuals, ordered, fit, 0, known, divisions, equal)
     if groups is not None:
         evidence = replace(evidence, has_groups=True, units=Units.of_groups(groups))
+    if has_time:
+        evidence = replace(evidence.in_stretches(), has_time=True)
     return set(judged(evidence).diagnosis.raised)
 
 
@@ -147,7 +159,39 @@ def of_groups(name: str, order: str) -> Callable[[np.random.Generator, int], set
         X = rng.standard_normal((n, 3))
         y_pred = 2.0 * X[:, 0] + X.sum(axis=1)
         residuals = distribution(rng, n) + distribution(rng, int(codes.max()) + 1)[codes]
-        raised = raised_of(y_pred + residuals, y_pred, X, rng.choice(list("abcd"), n), codes) - own
+        few = {"rows"} if codes.max() + 1 < ENOUGH else set()  # groups, which is no false alarm
+        raised = raised_of(y_pred + residuals, y_pred, X, rng.choice(list("abcd"), n), codes) - own - few
+        return raised | ({"report"} if raised else set())
+
+    return alarms
+
+
+def of_volumes(rng: np.random.Generator, n: int) -> set[str]:
+    """False alarms of reports on many rows in 60 groups, each with a spread of its own."""
+    codes = np.repeat(np.arange(60), -(-n // 60))[:n]
+    y_pred = rng.standard_normal(60)[codes] + 0.1 * rng.standard_normal(n)
+    residuals = rng.standard_normal(n) * np.exp(0.8 * rng.standard_normal(60))[codes]
+    raised = raised_of(y_pred + residuals, y_pred, None, None, codes) - {"heavy"}
+    return raised | ({"report"} if raised else set())
+
+
+def autoregressive(rng: np.random.Generator, n: int, a: float) -> Array:
+    return np.asarray(lfilter([np.sqrt(1.0 - a * a)], [1.0, -a], rng.standard_normal(n + 500))[500:])
+
+
+def of_series(name: str, *, has_time: bool) -> Callable[[np.random.Generator, int], set[str]]:
+    """False alarms of reports on residuals that depend on those before them, whether time is given or not.
+
+    Features are as slow, and say nothing.
+    """
+
+    def alarms(rng: np.random.Generator, n: int) -> set[str]:
+        X = np.column_stack([autoregressive(rng, n, 0.97) for _ in range(2)])
+        y_pred = 3.0 * rng.standard_normal(n)
+        residuals, own = autoregressive(rng, n, 0.5), {"serial"}
+        if name == "spells":
+            residuals, own = rng.standard_normal(n) * np.exp(0.8 * autoregressive(rng, n, 0.97)), {"serial", "heavy"}
+        raised = raised_of(y_pred + residuals, y_pred, X, None, has_time=has_time) - own
         return raised | ({"report"} if raised else set())
 
     return alarms
@@ -216,7 +260,7 @@ FEATURES = {
 N_ROWS = (200,)
 GROUPED = ("one after the other", "in any order", "after single rows")  # groups, in the order of rows
 N_REPORTS = 100  # draws of reports in a round
-REPORT_ROWS = (30, 100, 1000, 5000)
+REPORT_ROWS, MANY = (30, 100, 1000, 5000), 1000  # of more rows, which take long, the fewest and the most features
 SHAPE = ("skew", "heavy", "bias", "zeros")
 
 
@@ -224,11 +268,17 @@ def reports() -> Iterator[Cell]:
     for n in REPORT_ROWS:
         for name in REPORTED:
             for features, (n_features, is_worded) in FEATURES.items():
+                if n > MANY and n_features not in {0, 20}:
+                    continue
                 alarms = of_reports(name, n_features, is_worded=is_worded)
                 yield Cell(f"{name}, {features}", n, ("report",), alarms, n_draws=N_REPORTS)
     for n, name, order in product(REPORT_ROWS[1:3], ("normal", "t3", "lognormal"), GROUPED):
         alarms = of_groups(name, order)
         yield Cell(f"{name}, groups {order}", n, ("report",), alarms, n_draws=N_REPORTS)
+    yield Cell("normal, 60 groups, each with its spread", 10_000, ("report",), of_volumes, n_draws=N_REPORTS)
+    for name, has_time in product(("AR(.5)", "spells"), (True, False)):
+        alarms = of_series(name, has_time=has_time)
+        yield Cell(f"{name}, {'time' if has_time else 'no time'} given", 2000, ("report",), alarms, n_draws=N_REPORTS)
 
 
 def cells() -> Iterator[Cell]:
