@@ -50,7 +50,7 @@ class TestDifferences:
 
     def test_a_mean_of_normal_differences_has_students_range(self):
         losses = np.random.default_rng(1).normal(size=(4000, 2))
-        found = paired.of_means(losses, is_ordered=False)
+        found = paired.of_means(losses)
         expected = stats.ttest_rel(*losses.T).confidence_interval(0.95)
         assert_allclose([found.lower[0], found.upper[0]], expected, rtol=0.06, atol=0.002)
 
@@ -58,7 +58,7 @@ class TestDifferences:
         calm, wild = np.zeros((2, 200))
         calm[::2], calm[1::2] = 1.0, -1.0
         wild[:2] = 10.0, -10.0  # the same variance
-        ranges = [paired.of_means(np.stack([x, 0 * x], axis=1), is_ordered=False) for x in (calm, wild)]
+        ranges = [paired.of_means(np.stack([x, 0 * x], axis=1)) for x in (calm, wild)]
         widths = [(one.upper - one.lower)[0] for one in ranges]
         assert widths[1] > 1.3 * widths[0]
 
@@ -104,7 +104,7 @@ class TestClassifiers:
         rng = np.random.default_rng(5)
         y = rng.uniform(size=120) < 0.4
         scores = np.clip(np.round(rng.uniform(size=(120, 2)) + 0.3 * y[:, None], 1), 0, 1)  # with ties
-        areas, pairs = paired.of_auc(scores, y, is_ordered=False)
+        areas, pairs = paired.of_auc(scores, y)
         kernel = np.sign(scores[y][:, None] - scores[~y][None]) / 2 + 0.5  # positives, negatives, models
         assert_allclose(areas, kernel.mean(axis=(0, 1)))
         difference = kernel[..., 0] - kernel[..., 1]
@@ -136,7 +136,7 @@ class TestWords:
         assert "cannot be told apart" in found.headline.claim
         one = found.contrasts[0]
         assert found.advice[0].startswith("Not enough rows to tell; about ")
-        told = paired.of_means(np.abs(rng.normal(size=(int(one.n_needed), 2)) * [1.0, 1.1]), is_ordered=False)
+        told = paired.of_means(np.abs(rng.normal(size=(int(one.n_needed), 2)) * [1.0, 1.1]))
         assert told.upper[0] - told.lower[0] < one.upper - one.lower
 
     def test_a_subgroup_in_which_the_other_is_better_is_named(self):
@@ -287,8 +287,8 @@ def test_from_the_command_line(monkeypatch, capfd, tmp_path, rows):
 
 def test_rows_needed_count_all_pairs():
     losses = np.random.default_rng(12).normal([0.0, 0.2, 0.1, 0.1, 0.1, 0.1], size=(200, 6))
-    two = paired.of_means(losses[:, :2], is_ordered=False).n_needed[0]
-    assert paired.of_means(losses, is_ordered=False).n_needed[0] > 1.4 * two
+    two = paired.of_means(losses[:, :2]).n_needed[0]
+    assert paired.of_means(losses).n_needed[0] > 1.4 * two
 
 
 def test_areas_need_ten_rows_of_each_class():
@@ -363,3 +363,22 @@ class TestIntervalsFromTheCommandLine:
         code, _, err = run("--intervals", "--level", "0.8")
         assert code != 0
         assert "there are no columns 'B-lo-80' and 'B-hi-80'" in err
+
+
+def test_rows_of_one_moment_are_no_moments_of_their_own():
+    """All rows of a moment share an effect of each model: a false "better" in a quarter of the comparisons."""
+    told = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        time, effect = np.repeat(np.arange(14), 100), rng.normal(size=(14, 3))
+        models = {name: 0.5 * effect[time, i] for i, name in enumerate("ab", 1)}
+        y_true = effect[time, 0] + rng.normal(size=1400)
+        told += bool(pm.compare(y_true, models, time=time).contrast("mae", "a", "b").better)
+    assert told <= 4
+
+
+def test_one_moment_tells_nothing():
+    rng = np.random.default_rng(0)
+    y_true = rng.normal(size=50)
+    found = pm.compare(y_true, {"a": 0.1 * rng.normal(size=50), "b": rng.normal(size=50)}, time=np.zeros(50))
+    assert not found.contrast("mae", "a", "b").better

@@ -22,7 +22,7 @@ from pimeter.conformal.guarantee import (
     scores_needed,
     too_few,
 )
-from pimeter.coverage import binomial_cdf, percent, percent_range, quantile_ranks, rounded
+from pimeter.coverage import binomial_cdf, effective_ranks, percent, percent_range, quantile_ranks, rounded
 from pimeter.report.classifier import figure
 from pimeter.report.cone import _percent
 from pimeter.validation import levels_array
@@ -388,3 +388,12 @@ def test_no_fraction_below_1_reads_100_percent(fraction, digits, text):
     assert percent(fraction, digits) == text
     if digits == 4:
         assert percent(fraction) == text
+
+
+def test_the_smallest_and_the_largest_of_groups_are_those_of_all_rows():
+    """20 groups of 10 rows that are alike: 10 rows or more were above the bound that is their largest."""
+    assert quantile_ranks(20, 0.9)[:2] == (1, 20)
+    assert effective_ranks(200, 0.9, 10.0, 0.95)[:2] == (1, 200)
+    low, high, level = quantile_ranks(60, 0.9)
+    assert effective_ranks(600, 0.9, 10.0, 0.95) == (low * 601 // 61, -(-high * 601 // 61), level)
+    assert effective_ranks(50, 0.5, 1.0, 0.95) == quantile_ranks(50, 0.5, 0.95)

@@ -458,3 +458,56 @@ def test_discrete_targets_have_no_ranges_of_alternatives():
     given, *others = found.alternatives
     assert given.lower < given.interval_score < given.upper
     assert all(np.isnan(one.lower) for one in others)
+
+
+class TestWhatSimulationsFound:
+    """Ranges and alarms of given intervals that were wrong."""
+
+    def test_a_score_without_misses_has_a_range(self):
+        """Bounds of 3 deviations miss .3 %: the range of 100 rows had no length, and held the score in 20 %."""
+        expected = 6.0 + 2 * 20 * (stats.norm.pdf(3.0) - 3.0 * stats.norm.sf(3.0))
+        held = 0
+        for seed in range(40):
+            y_true = np.random.default_rng(seed).normal(size=100)
+            score = pm.measure(y_true, intervals=np.tile([-3.0, 3.0], (100, 1)), confidence_level=0.9).scores[
+                "interval_score"
+            ]
+            held += score.lower <= expected <= score.upper
+        assert held >= 34
+
+    def test_counts_on_a_bound_are_no_excess(self):
+        """Exact intervals of Poisson counts cover more than the level, as no shorter ones keep it."""
+        rng = np.random.default_rng(0)
+        mean = 3.0 * np.exp(0.3 * rng.normal(size=500))
+        y_true = rng.poisson(mean).astype(float)
+        for tail, is_wide in ((0.05, False), (0.005, True)):
+            bounds = np.column_stack([stats.poisson.ppf(p, mean) for p in (tail, 1.0 - tail)])
+            found = pm.measure(y_true, intervals=bounds, confidence_level=0.9)
+            assert found.diagnosis["coverage"].raised == is_wide
+            assert ("too much" in found.headline.claim) == is_wide
+
+    def test_signs_that_stay_count_as_dependent(self):
+        """Misses of one side, and cells of distributions, were alarms in 18 and 27 of 60 reports with time."""
+        raised = []
+        for seed in range(15):
+            rng = np.random.default_rng(seed)
+            stays = np.cumsum(rng.random(2000) < 0.05) % 2 * 2.0 - 1.0
+            y_true = np.abs(rng.normal(size=2000)) * stays
+            found = pm.measure(y_true, np.zeros(2000), std=np.ones(2000), time=np.arange(2000))
+            raised += [name for name in found.diagnosis.raised if name in {"balance", "calibration"}]
+        assert len(raised) <= 1
+
+    def test_the_headline_knows_what_else_was_found(self):
+        rng = np.random.default_rng(0)
+        by = rng.choice(list("abcd"), 2000)
+        y_true = rng.normal(size=2000) * np.where(by == "a", 2.0, 0.75)
+        found = pm.measure(y_true, intervals=np.tile([-1.78, 1.78], (2000, 1)), by=by, confidence_level=0.9)
+        assert found.diagnosis.raised == ("subgroups",)
+        assert "right on the whole, but see what else was found" in found.headline.claim
+
+    def test_misses_of_one_side_ask_for_that_bound(self):
+        rng = np.random.default_rng(0)
+        found = pm.measure(
+            rng.normal(size=500) + 0.8, intervals=np.tile([-1.645, 1.645], (500, 1)), confidence_level=0.9
+        )
+        assert "Make intervals reach farther above." in found.diagnosis["coverage"].advice

@@ -236,13 +236,17 @@ def quantile_ranks(m: int, p: float, level: float = RANGE_CONFIDENCE) -> Quantil
 
 
 def effective_ranks(m: int, p: float, effect: float, level: float) -> QuantileRanks:
-    """`quantile_ranks` of m errors that vary as much as m over a design effect independent ones."""
+    """`quantile_ranks` of m errors that vary as much as m over a design effect independent ones.
+
+    The smallest and the largest of these are the smallest and the largest of all.
+    """
     n = max(int(m / effect), 1)
     found = quantile_ranks(n, p, level)
     if n == m:
         return found
-    low, high = (rank / (n + 1) * (m + 1) for rank in found[:2])
-    return QuantileRanks(max(math.floor(low), 1), min(math.ceil(high), m), found.level)
+    low = math.floor(found.low / (n + 1) * (m + 1)) if found.low > 1 else 1
+    high = math.ceil(found.high / (n + 1) * (m + 1)) if found.high < n else m
+    return QuantileRanks(low, high, found.level)
 
 
 class BinomialCdf(NamedTuple):

@@ -82,6 +82,7 @@ def numbered(table: FileTable, moments: pl.Series, notes: list[str], what: str =
         return (day + time.fill_null("")).rank("dense").to_numpy().astype(np.intp) - 1
     notes.append(
         f"column {shown(moments.name)} of {table.name} holds strings, so {what} are taken in the order of the file; "
-        "dates like 2024-12-31 and 2024-12-31 09:00, all of one time zone, are put in their own order"
+        "dates like 2024-12-31 and 2024-12-31 09:00, all of one time zone, are put in their own order; "
+        "--date-format reads others"
     )
     return coded(words.to_numpy().astype(object)).codes

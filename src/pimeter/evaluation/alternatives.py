@@ -96,7 +96,7 @@ def _alternative(
 ) -> Alternative:
     """Intervals, judged against those that were given."""
     width, below, above = upper - lower, np.maximum(lower - target, 0.0), np.maximum(target - upper, 0.0)
-    score = ranged_interval_score(width, below, above, level, units)
+    score = ranged_interval_score(target, lower, upper, level, units)
     coverage = float(((below == 0.0) & (above == 0.0)).mean())
     gain = given - interval_scores(target, lower, upper, level)
     p_value = chance_of_gain(gain) if units.kind == "rows" else _chance_of_units(gain, units)

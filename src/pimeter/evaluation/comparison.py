@@ -164,10 +164,10 @@ def compare(
     refuse_other_orders({"y_true": y_true, "models": models, "X": X, "by": by, "time": time})
     losses = losses_of(target, models, level)
     known = given(X, by, len(target), some_rows(len(target), MAX_ROWS_FOR_FEATURES))
-    order = None if time is None else np.argsort(moment_numbers(time, len(target)), kind="stable")
+    moments = None if time is None else moment_numbers(time, len(target))
     scores, contrasts = {}, []
     for name, rows in losses.columns.items():
-        compared = _compared(name, rows, target, order)
+        compared = _compared(name, rows, target, moments)
         scores[name] = tuple(compared.values.tolist())
         contrasts += _contrasts(KINDS[name], names, compared.pairs)
     decided_by = next(name for name in KINDS if name in scores)
@@ -175,10 +175,10 @@ def compare(
     first, second = np.argsort(sign * np.array(scores[decided_by]), kind="stable")[:2]
     decisive_losses = losses.columns[decided_by].astype(np.float64)
     difference = sign * (decisive_losses[:, first] - decisive_losses[:, second])
-    places = _places(known, losses.centre, difference, order)
+    places = _places(known, losses.centre, difference, moments)
     decisive = [one for one in contrasts if one.score == decided_by]
     found = findings(contrasts, names[first], names[second], places, len(target))
-    dependence = "ranges allow for dependence in time" if order is not None else "each judged by all models"
+    dependence = "ranges allow for dependence in time" if moments is not None else "each judged by all models"
     first_advice = choice(decisive, names[first], len(target))
     diagnosis = Diagnosis.of(found, first_advice)
     if diagnosis.raised:
@@ -204,17 +204,17 @@ def _names(models: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(map(str, models))
 
 
-def _compared(name: str, rows: NDArray[Any], target: NDArray[Any], order: Index | None) -> Compared:
+def _compared(name: str, rows: NDArray[Any], target: NDArray[Any], moments: Index | None) -> Compared:
     """A score of each model, and its differences."""
-    is_ordered = order is not None
-    if order is not None:
-        rows, target = rows[order], target[order]
+    if moments is not None:
+        order = np.argsort(moments, kind="stable")
+        rows, target, moments = rows[order], target[order], moments[order]
     if name == "auc":
-        return paired.of_auc(rows, target == 1, is_ordered=is_ordered)
+        return paired.of_auc(rows, target == 1, moments=moments)
     if name == "rmse":
-        return Compared(np.sqrt(rows.mean(axis=0)), paired.of_roots(rows, is_ordered=is_ordered))
+        return Compared(np.sqrt(rows.mean(axis=0)), paired.of_roots(rows, moments=moments))
     of = paired.of_proportions if rows.dtype == bool else paired.of_means
-    return Compared(rows.mean(axis=0), of(rows, is_ordered=is_ordered))
+    return Compared(rows.mean(axis=0), of(rows, moments=moments))
 
 
 def _contrasts(kind: ComparedScore, names: tuple[str, ...], pairs: Pairs) -> list[Contrast]:
@@ -238,11 +238,10 @@ def _contrasts(kind: ComparedScore, names: tuple[str, ...], pairs: Pairs) -> lis
     return found
 
 
-def _places(known: Given, centre: Array, difference: Array, order: Index | None) -> tuple[Place, ...]:
+def _places(known: Given, centre: Array, difference: Array, moments: Index | None) -> tuple[Place, ...]:
     """Differences across quintiles of the mean prediction and of each feature, and per category."""
     n = len(difference)
     every, some = np.arange(n), some_rows(n, MAX_ROWS_FOR_FEATURES)
-    when = every if order is None else np.argsort(order)
     divisions = [Division("prediction", quintiles(centre), every)]
     if known.labels is not None:
         divisions.append(Division("by", categories(known.labels), every))
@@ -256,7 +255,10 @@ def _places(known: Given, centre: Array, difference: Array, order: Index | None)
     confidence = 1.0 - (1.0 - paired.CONFIDENCE_OF_PAIRS) / max(len(held), 1)
     found = []
     for of, label, rows in held:
-        values = difference[rows[np.argsort(when[rows])]]
-        mean = paired.mean_range(values, confidence, is_ordered=order is not None)
+        own = None
+        if moments is not None:
+            rows = rows[np.argsort(moments[rows], kind="stable")]  # noqa: PLW2901
+            own = np.unique(moments[rows], return_inverse=True)[1]
+        mean = paired.mean_range(difference[rows], confidence, moments=own)
         found.append(Place(of, label, len(rows), mean.value, mean.lower, mean.upper))
     return tuple(found)

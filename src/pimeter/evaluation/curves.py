@@ -196,7 +196,8 @@ def headline(m: int, level: float, margin: float, bounds: tuple[float, float], a
     units = assumptions.units
     if units.kind == "groups" and units.n_groups < guarantee.needed <= m:
         groups = f"{units.n_groups:,} {'group is' if units.n_groups == 1 else 'groups are'} too few"
-        claim = f"{groups} to guarantee {percent(level)}; {guarantee.needed} are needed. {claim}"
+        seen = claim if assumptions.is_doubtful else f"{percent(level)} of these residuals lie {within}."
+        claim = f"{groups} to guarantee {percent(level)}; {guarantee.needed} are needed. {seen}"
     if math.isnan(bounds[0]):
         return Headline(claim, f"The true coverage has no range: {units.refusal}.")
     low, high = percent_range(*bounds)

@@ -94,6 +94,12 @@ class IntervalEvidence:
         return bool((self.target[:, None] == values).any(axis=1).mean() > MAX_TIED)
 
     @cached_property
+    def is_covering_by_ties(self) -> bool:
+        """Whether more targets than the level are inside, but not without those on a bound: no bounds may do better."""
+        strictly = (self.bounds[:, 0] < self.target) & (self.target < self.bounds[:, 1])
+        return bool(self.is_tied and strictly.mean() <= self.level < self.is_inside.mean())
+
+    @cached_property
     def edges(self) -> Array:
         """Probabilities at which the distributions are cut into cells."""
         if self.predictions.kind == "normal" or (

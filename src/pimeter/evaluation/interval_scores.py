@@ -42,7 +42,7 @@ def scores(target: Array, predictions: Predictive, bounds: Array, level: float, 
         found["mean_width"] = _mean_score(width, units, "mean width of the intervals")
     found["median_width"] = _median_score(width, units)
     if is_finite:
-        found["interval_score"] = ranged_interval_score(width, below, above, level, units)
+        found["interval_score"] = ranged_interval_score(target, bounds[:, 0], bounds[:, 1], level, units)
     if predictions.kind in {"intervals", "quantiles"} and np.isfinite(predictions.values).all():
         found["pinball"] = _pinball(target, predictions, found["interval_score"], level, units)
     if is_distribution(predictions) and np.isfinite(predictions.values).all():
@@ -90,8 +90,10 @@ def _median_score(width: Array, units: Units) -> Score:
     return Score(middle, lower, upper, "median width of the intervals", assumes)
 
 
-def ranged_interval_score(width: Array, below: Array, above: Array, level: float, units: Units) -> Score:
+def ranged_interval_score(target: Array, lower: Array, upper: Array, level: float, units: Units) -> Score:
     """Winkler's score: the range of a mean, extended to one that models the excesses on either side."""
+    width, beyond = upper - lower, (lower - target, target - upper)
+    below, above = (np.maximum(one, 0.0) for one in beyond)
     n, factor = len(width), 2.0 / (1.0 - level)
     found = _mean_score(
         width + factor * (below + above), units, "width plus a penalty for misses (Winkler); lower is better"
@@ -104,13 +106,22 @@ def ranged_interval_score(width: Array, below: Array, above: Array, level: float
         return replace(found, lower=math.nan, upper=math.nan, assumes=why)
     if units.kind != "rows":
         return found
-    farthest = float(max(below.max(), above.max()))
+    farthest = float(max(below.max(), above.max(), *map(_fall, beyond)))
     sides = [_excess(own[own > 0.0], n, farthest) for own in (below, above)]
     downward = math.hypot(*(max(side[0] - side[1], 0.0) for side in sides))
     upward = math.hypot(*(max(side[2] - side[0], 0.0) for side in sides))
-    lower = max(min(found.lower, found.value - factor * downward), 0.0)
-    upper = max(found.upper, found.value + factor * upward)
-    return replace(found, lower=lower, upper=upper, assumes=INDEPENDENT["rows"] + UNSAFE_IF_HEAVY_TAILED)
+    least = max(min(found.lower, found.value - factor * downward), 0.0)
+    most = max(found.upper, found.value + factor * upward)
+    return replace(found, lower=least, upper=most, assumes=INDEPENDENT["rows"] + UNSAFE_IF_HEAVY_TAILED)
+
+
+def _fall(beyond: Array) -> float:
+    """How fast targets become rare on a side: the mean distance of the tenth farthest out from the least of them.
+
+    A miss of which none was seen would be about that far beyond its bound.
+    """
+    tail = np.sort(beyond)[-max(len(beyond) // 10, 2) :]
+    return float((tail - tail[0]).mean())
 
 
 def _excess(excess: Array, n: int, farthest: float) -> tuple[float, float, float]:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 SLIDER_LEVELS = (*(i / 100 for i in range(50, 100)), 0.995, 0.999)
 MAX_HISTOGRAM_BINS = 60
 MAX_ROWS_TO_PLOT = 400
+FEW_UNITS = 30  # below which the ranges of mean sizes hold the truth less often where tails are long
 SCORES_THAT_MAY_BE_NEGATIVE = ("mean_error", "median_error", "r2")
 SCORES_AT_MOST_1 = ("coverage", "r2")
 UNSAFE_IF_FEW_ARE_FAR = (
@@ -379,6 +380,10 @@ def _assumptions(name: str, units: Units, *, is_known: bool) -> str:
     if not is_known:
         return f"no range: {units.refusal or WHY_NO_RANGE.get(name, 'too few rows for this level')}"
     beyond = BEYOND_INDEPENDENCE.get(name, "")
+    if name in ("mae", "rmse") and units.n < FEW_UNITS:
+        beyond += (
+            f"; tails of normal ones, as there are fewer than {FEW_UNITS} {'groups' if units.n_groups else 'rows'}"
+        )
     is_estimated = beyond == ANY_DISTRIBUTION and units.kind != "rows"  # how much groups, or stretches of time, vary
     return f"{INDEPENDENT[units.kind]}{beyond}{', approximately' if is_estimated else ''}"
 

@@ -1,7 +1,7 @@
 """Paired differences between models on the same rows: how large they are, and whether chance explains them.
 
 Every score is a smooth function of means over rows, so a difference of two scores has an influence of each row, and its
-standard error is that of their mean. Rows in the order of time get the long-run variance in its place, as in the test
+standard error is that of their mean. Rows in time get the long-run variance of moments in its place, as in the test
 of Diebold and Mariano. The quantile is Student's, with as many degrees of freedom as the tails of the influences leave:
 few rows decide about interval scores, and a variance that rests on few rows is itself uncertain. Skewness extends a
 range on its side. Dependence in time divides the rows by as much as it multiplies the variance, also for both of these.
@@ -51,29 +51,29 @@ def all_pairs(n_models: int) -> Index:
     return np.array(list(combinations(range(n_models), 2)))
 
 
-def of_means(losses: Array, *, is_ordered: bool) -> Pairs:
+def of_means(losses: Array, *, moments: Index | None = None) -> Pairs:
     """Differences of the mean losses of models, from one column for each."""
     first, second = all_pairs(losses.shape[1]).T
-    return _pairs(losses[:, first] - losses[:, second], is_ordered=is_ordered)
+    return _pairs(losses[:, first] - losses[:, second], moments=moments)
 
 
-def of_roots(squares: Array, *, is_ordered: bool) -> Pairs:
+def of_roots(squares: Array, *, moments: Index | None = None) -> Pairs:
     """Differences of the roots of mean squared losses, from one column of squares for each model."""
     root = np.sqrt(squares.mean(axis=0))
     twice = np.where(root > 0.0, 2.0 * root, 1.0)
-    return of_means(squares / twice + root / 2.0, is_ordered=is_ordered)
+    return of_means(squares / twice + root / 2.0, moments=moments)
 
 
-def of_proportions(is_right: Flags, *, is_ordered: bool) -> Pairs:
+def of_proportions(is_right: Flags, *, moments: Index | None = None) -> Pairs:
     """Differences of proportions: ranges by the rows in which one model alone is right, and McNemar's exact test."""
     first, second = all_pairs(is_right.shape[1]).T
     difference = is_right[:, first].astype(np.float64) - is_right[:, second]
-    found, maxima = _pairs(difference, is_ordered=is_ordered), _maxima(difference)
+    found, maxima = _pairs(difference, moments=moments), _maxima(difference)
     critical, effect = float(np.quantile(maxima, CONFIDENCE_OF_PAIRS)), np.ones(difference.shape[1])
-    if is_ordered:
+    if moments is not None:
         centred = difference - found.value
-        n_cosines = _n_cosines(len(centred))
-        effect = _long_run_ratio(centred, n_cosines) * (stdtrit(n_cosines, ndtr(critical)) / critical) ** 2
+        n_cosines = _n_cosines(moments)
+        effect = _long_run_ratio(centred, moments, n_cosines) * (stdtrit(n_cosines, ndtr(critical)) / critical) ** 2
     n_more, n_less = (np.count_nonzero(sign * difference > 0.0, axis=0) / effect for sign in (1.0, -1.0))
     lower, upper = _difference_range(n_more, n_less, len(difference) / effect, float(ndtr(-critical)))
     n_more, n_less = np.round(n_more), np.round(n_less)
@@ -108,7 +108,7 @@ class Compared(NamedTuple):
     pairs: Pairs
 
 
-def of_auc(scores: Array, is_positive: Flags, *, is_ordered: bool) -> Compared:
+def of_auc(scores: Array, is_positive: Flags, *, moments: Index | None = None) -> Compared:
     """Areas under the ROC curve of each column of scores, and their differences by DeLong's variance."""
     n, n_positive = len(scores), int(np.count_nonzero(is_positive))
     influence, areas = np.empty_like(scores), np.empty(scores.shape[1])
@@ -119,15 +119,15 @@ def of_auc(scores: Array, is_positive: Flags, *, is_ordered: bool) -> Compared:
             place = below / len(ordered) if sign > 0.0 else 1.0 - below / len(ordered)
             areas[i] = place.mean()
             influence[own, i] = areas[i] + (place - areas[i]) * n / (n_positive if sign > 0.0 else n - n_positive)
-    return Compared(areas, of_means(influence, is_ordered=is_ordered))
+    return Compared(areas, of_means(influence, moments=moments))
 
 
-def mean_range(difference: Array, confidence: float, *, is_ordered: bool = False) -> Range:
-    """Mean difference of some rows, which may be in the order of time, and its range."""
+def mean_range(difference: Array, confidence: float, *, moments: Index | None = None) -> Range:
+    """Mean difference of some rows and its range; rows in time are in the order of their moments, by their numbers."""
     value = float(difference.mean())
     found = _mean_spread(difference[:, None] - value)
-    if is_ordered:
-        found = _in_time(found, difference[:, None] - value)
+    if moments is not None:
+        found = _in_time(found, difference[:, None] - value, moments)
     margin = float(stdtrit(found.df[0], (1.0 + confidence) / 2.0) * math.sqrt(found.variance[0]))
     shift = float(found.shift[0])
     return Range(value, value + min(shift, 0.0) - margin, value + max(shift, 0.0) + margin)
@@ -165,35 +165,43 @@ def _mean_spread(centred: Array) -> MeanUncertainty:
     return MeanUncertainty(unit**2 * squares / max(n - 1, 1), df, unit * third * (1.0 + 2.0 * NORMAL_95**2) / (6.0 * n))
 
 
-def _n_cosines(n: int) -> int:
-    """How many cosines tell the long-run variance of n rows."""
-    return min(n - 1, max(4, int(N_COSINES * n**GROWTH)))
+def _n_cosines(moments: Index) -> int:
+    """How many cosines tell the long-run variance of rows at these moments, which are in rising order."""
+    n = int(moments[-1]) + 1
+    return max(min(n - 1, max(4, int(N_COSINES * n**GROWTH))), 1)
 
 
-def _in_time(spread: MeanUncertainty, centred: Array) -> MeanUncertainty:
+def _in_time(spread: MeanUncertainty, centred: Array, moments: Index) -> MeanUncertainty:
     """The spread of means of rows in the order of time, by their long-run variance: as of fewer independent rows."""
-    n_cosines = _n_cosines(len(centred))
-    ratio = _long_run_ratio(centred, n_cosines)
+    n_cosines = _n_cosines(moments)
+    ratio = _long_run_ratio(centred, moments, n_cosines)
     fewer = np.maximum(ratio, 1.0)
     df = np.minimum(np.maximum(spread.df / fewer, MIN_DF), n_cosines)
     return MeanUncertainty(spread.variance * ratio, df, spread.shift * fewer)
 
 
-def _long_run_ratio(centred: Array, n_cosines: int) -> Array:
-    """Long-run variance over variance of each column, from equally weighted cosines (Lazarus and others, 2018)."""
-    waves = fft.dct(centred, norm="ortho", axis=0)[1 : n_cosines + 1]
+def _long_run_ratio(centred: Array, moments: Index, n_cosines: int) -> Array:
+    """Long-run variance over variance of each column, from equally weighted cosines (Lazarus and others, 2018).
+
+    Of the sums of rows of one moment, which may have all in common; at most the number of rows, as for one moment.
+    """
+    m, n = len(centred), int(moments[-1]) + 1
+    if n < 2:
+        return np.full(centred.shape[1], float(m))
+    series = np.stack([np.bincount(moments, own) for own in centred.T], axis=1) / math.sqrt(m / n)
+    waves = fft.dct(series, norm="ortho", axis=0)[1 : n_cosines + 1]
     squares = (centred**2).mean(axis=0)
     ratio: Array = np.divide((waves**2).mean(axis=0), squares, out=np.ones_like(squares), where=squares > 0.0)
     return ratio
 
 
-def _pairs(difference: Array, *, is_ordered: bool) -> Pairs:
+def _pairs(difference: Array, *, moments: Index | None = None) -> Pairs:
     """Mean differences with ranges and p-values, from the difference that each row makes, (rows, pairs)."""
     n = len(difference)
     value = difference.mean(axis=0)
     spread = _mean_spread(difference - value)
-    if is_ordered:
-        spread = _in_time(spread, difference - value)
+    if moments is not None:
+        spread = _in_time(spread, difference - value, moments)
     error, maxima = np.sqrt(spread.variance), _maxima(difference)
     critical = np.quantile(maxima, CONFIDENCE_OF_PAIRS)
     margin = stdtrit(spread.df, ndtr(critical)) * error

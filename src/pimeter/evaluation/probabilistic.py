@@ -24,7 +24,7 @@ from pimeter.evaluation.probabilistic_checks import judged
 from pimeter.evaluation.ranges import CONFIDENCE
 from pimeter.evaluation.results import Result
 from pimeter.evaluation.wide_intervals import WideIntervals, widest
-from pimeter.findings import Headline
+from pimeter.findings import Diagnosis, Headline
 from pimeter.predictive import predictive
 from pimeter.validation import finite_numbers, one_level
 
@@ -179,7 +179,7 @@ def measured_predictions(
     coverage_range = (found["coverage"].lower, found["coverage"].upper)
     diagnosis = judged(evidence, others, parts)
     return IntervalMeasurement(
-        headline=_headline(evidence, coverage_range, units, is_sure=diagnosis["coverage"].raised),
+        headline=_headline(evidence, coverage_range, units, diagnosis),
         diagnosis=diagnosis,
         kind=predictions.kind,
         confidence_level=level,
@@ -218,9 +218,10 @@ def _units(is_inside: Flags, group: Index | None, moment: Index | None) -> Units
     return Units("time", codes, found.n, found.refusal)
 
 
-def _headline(evidence: IntervalEvidence, bounds: tuple[float, float], units: Units, *, is_sure: bool) -> Headline:
+def _headline(evidence: IntervalEvidence, bounds: tuple[float, float], units: Units, diagnosis: Diagnosis) -> Headline:
     """Whether the level is kept, as far as so many rows can tell; what raises no alarm may be so."""
     low, high = bounds
+    is_sure = diagnosis["coverage"].raised
     level, n = percent(evidence.level), evidence.n
     seen = f"{percent(float(evidence.is_inside.mean()), 3)} of {counted(n, 'target')}"
     if math.isnan(low):
@@ -229,8 +230,10 @@ def _headline(evidence: IntervalEvidence, bounds: tuple[float, float], units: Un
         claim = f"{level} intervals cover {seen}: too few rows to judge them."
     elif high < evidence.level:
         claim = f"{level} intervals {'cover' if is_sure else 'may cover'} too little: {seen}."
-    elif low > evidence.level:
+    elif low > evidence.level and not evidence.is_covering_by_ties:
         claim = f"{level} intervals {'cover' if is_sure else 'may cover'} too much: {seen}."
+    elif diagnosis.raised:
+        claim = f"{level} intervals cover {seen}: right on the whole, but see what else was found."
     else:
         claim = f"{level} intervals cover {seen}: nothing speaks against them."
     return Headline(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pimeter.protocols import Array
 
 MIN_ROWS_EXPECTED_IN_CELL = 5.0
+ONE_SIDED = 0.8  # fraction of misses on one side, from which on it is that side's bound that is wrong
 FOLLOWED = ("prediction", "interval width")  # what bounds of IntervalCalibrator follow with method="auto"
 MIN_MISSES_FOR_RUNS = 5  # from which on it is asked whether they come in runs
 MIN_EXPECTED_MISSES_TO_GAIN = 5.0  # from which on gains in the interval score have a p-value
@@ -62,10 +63,23 @@ class LevelKept(IntervalCheck):
 
     def _judged(self, evidence: IntervalEvidence, _earlier: Mapping[str, Finding]) -> Finding:
         k, n, level = int(evidence.is_inside.sum()), evidence.n, evidence.level
+        advice = f"Make intervals {_changed(evidence)}."
+        sentence = f"{percent(k / n, 3)} of targets are inside, {percent(level)} should be"
+        if evidence.is_covering_by_ties:
+            said = f"{sentence}: more, but not without those that lie on a bound, as discrete targets do."
+            return self.finding(n, said, value=k / n, reference=level)
         p_value = binomial_p(k, n, level, evidence.effect)
-        advice = f"Make intervals {'narrower' if k / n > level else 'wider'}."
-        sentence = f"{percent(k / n, 3)} of targets are inside, {percent(level)} should be ({_p(p_value)})."
+        sentence += f" ({_p(p_value)})."
         return self.finding(n, sentence, advice, value=k / n, reference=level, p_value=p_value)
+
+
+def _changed(evidence: IntervalEvidence) -> str:
+    """What would keep the level: where nearly all misses are on one side, a bound that reaches farther there."""
+    if evidence.is_inside.mean() > evidence.level:
+        return "narrower"
+    below, above = int(evidence.is_below.sum()), int(evidence.is_above.sum())
+    side = "below" if below > above else "above"
+    return f"reach farther {side}" if max(below, above) >= ONE_SIDED * (below + above) else "wider"
 
 
 class Balance(IntervalCheck):

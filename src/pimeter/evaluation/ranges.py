@@ -46,6 +46,8 @@ class MarginRanges:
             coverage = _rarer(coverage, fit, effect)
         of_bounds = margin_ranks(m, levels, effect)
         is_sure, bounds = of_bounds.confidence >= CONFIDENCE, fit.order_statistics(of_bounds.ranks.ravel())
+        if units.kind == "groups":  # by their number, not by how calm they seem
+            is_sure = margin_ranks(m, levels, m / units.n_equal).confidence >= CONFIDENCE
         margin = np.where(is_sure[:, None], bounds.reshape(-1, 2), math.nan)
         score = _interval_scores(fit, units)
         # Of groups by their number alone: what their rows seem to say is most wrong where it is most optimistic.
