@@ -29,12 +29,12 @@ and need not be what the paper did where several were tried. What "run" names go
 WORDS = """\
 ## Words
 
-- **Text, scripts:** where the paper's text and its published scripts differ, both are run; but Figure 3 scales prices
-  by the training rows alone, and Table 2 has the public splits (the scripts' are tried where values are missed).
+- **Text, scripts:** where the paper's text and its published scripts differ, both are run; but Figure 2 has the text's
+  curve, and Table 2 the public splits (the scripts' are tried where values are missed).
 - **As printed:** the paper's neuron, beta = {beta:g}, learning rate {rate:g}, Adam on all errors, the weight of the
   closest approach. Two things are not printed. The first weight: Tables 1, 3, 4 and Figures 2, 3 take that of the
-  scripts, z / sqrt(5000), Figure 1 and Table 2 begin halfway between the quartiles of the errors. And when to give up:
-  here after {n_steps:,} steps, or {patience} that come no closer.
+  scripts, z / sqrt(5000), Table 2 begins halfway between the quartiles of the errors, Figure 1 in both ways. And when
+  to give up: here after {n_steps:,} steps, or {patience} that come no closer.
 - **Root:** the weight at which the same neuron's output is p, solved for. **Stalled:** a descent that gave up before it
   came there, in a gap between two errors, where the gradient is 0, or for want of steps: with more of them fewer stall.
   Section 2.3 and Theorem 2, which are about quantiles, take a root: that of beta 1000, and pimeter's.
