@@ -192,7 +192,7 @@ class TestMeasure:
         assert (code, err) == (0, "")
         assert out.startswith(str(expected.headline))
         command = (
-            "pimeter interval good.csv --apply new.csv --out intervals.csv --level 0.95 --target y --prediction y_hat"
+            "pimeter interval good.csv --apply new.csv --out new-with-intervals.csv --level 0.95 --target y --prediction y_hat"
         )
         assert out.rstrip().splitlines()[-2] == f"{command} {' '.join(expected.diagnosis.options)}"
         assert "IntervalRegressor" not in out

@@ -192,7 +192,7 @@ def _with_interval_command(result: Measurement, file: str, asked: _Asked) -> Dia
     options += ["--groups", asked.groups] if asked.groups else []
     options += ["--time", asked.time] if asked.time and "--online" in options else []
     options += asked.reading.options
-    before_level = f"pimeter interval {shlex.quote(file)} --apply new.csv --out intervals.csv --level "
+    before_level = f"pimeter interval {shlex.quote(file)} --apply new.csv --out new-with-intervals.csv --level "
     up_to_level = f"{before_level}{result.confidence_level}"
     command = f"{up_to_level} {shlex.join(['--target', asked.columns[0], '--prediction', asked.columns[1], *options])}"
     return replace(result.diagnosis, code=command, level_span=(len(before_level), len(up_to_level)))
