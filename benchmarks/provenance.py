@@ -99,9 +99,9 @@ def origin(
     """
     starts = [_name(script), *uses]
     held = _as_run(sources(script, uses))
-    strange = [name for name in starts if name.endswith(".py") and name not in held]
-    if _is_elsewhere() or strange:
-        what = ", ".join(strange) or "pimeter"
+    outside = [name for name in starts if name.endswith(".py") and name not in held]
+    if _is_elsewhere() or outside:
+        what = ", ".join(outside) or "pimeter"
         print(f"{what} is not of {ROOT.name}: the record will not say which sources made this.", file=sys.stderr)
         held = {}
     elif NOT_BUILT in held.values():

@@ -180,7 +180,7 @@ def _relocated(rows: Rows) -> Verdict:
         for m in at
     ]
     return Verdict(
-        _graded([round([*cover.values()][-1], 2) >= theory.LEVEL]),  # of few errors no quantile is promised
+        _graded([round([*cover.values()][-1], 2) >= theory.LEVEL]),  # of few errors nothing is guaranteed
         f"coverage {', '.join(f'{one:.3f} ({m})' for m, one in cover.items())}, by the root",
         "a step, not tested",
         f"without it: {', '.join(f'{one:.3f} ({m})' for m, one in enough.items())}",

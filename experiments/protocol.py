@@ -151,10 +151,10 @@ class Store:
         size = self.csv.stat().st_size if self.csv.exists() else 0
         done = takewhile(lambda item: item[1] <= size, held["done"].items())
         sessions = tuple((one.pop("units_before"), Origin(**one)) for one in held["sessions"])
-        ends = {tuple(json.loads(unit)): end for unit, end in done}
+        units = {tuple(json.loads(unit)): end for unit, end in done}
         took = {tuple(json.loads(unit)): seconds for unit, seconds in held.get("seconds", {}).items()}
-        seconds = {unit: took[unit] for unit in ends if unit in took}
-        return Record(held["settings"], sessions, tuple(ends.items()), seconds)
+        seconds = {unit: took[unit] for unit in units if unit in took}
+        return Record(held["settings"], sessions, tuple(units.items()), seconds)
 
     def rows(self) -> list[Row]:
         """All rows of finished units, numbers as numbers."""

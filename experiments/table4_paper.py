@@ -276,7 +276,7 @@ def explained(rows: Sequence[Row]) -> tuple[str, str]:
     faithful = next(form for form in forms if (form.network, form.neuron) == FAITHFUL)
     cells = list(product(CALIBRATIONS, COLUMNS))
     whole = len(cells) + len(printed_spreads())
-    mended, spoilt = (
+    gained, lost = (
         [cell for cell in here.values if cell not in there.values]
         for here, there in ((found, faithful), (faithful, found))
     )
@@ -290,8 +290,8 @@ def explained(rows: Sequence[Row]) -> tuple[str, str]:
         f"met with {form}"
         if found.n_met == whole
         else f"no one form gives all; nearest of {len(forms)}: {form} ({len(found.values)} of {len(cells)} values, "
-        f"{len(found.spreads)} of {whole - len(cells)} deviations): mends {len(mended)} of the "
-        f"{len(cells) - len(faithful.values)} values missed, misses {len(spoilt)} others",
+        f"{len(found.spreads)} of {whole - len(cells)} deviations): meets {len(gained)} of the "
+        f"{len(cells) - len(faithful.values)} values missed, misses {len(lost)} others",
         f"it misses {', '.join(left) or 'no value'}",
     )
 

@@ -132,9 +132,9 @@ def _relocation(settings: Settings, m: int, rng: np.random.Generator) -> list[Ro
     return rows
 
 
-def calibrated(n: int, law: tuple[float, float], premise: str, rng: np.random.Generator) -> tuple[Array, Array]:
+def calibrated(n: int, parameters: tuple[float, float], premise: str, rng: np.random.Generator) -> tuple[Array, Array]:
     """Scores from a beta distribution, and true classes of which they are the probabilities that the premise says."""
-    score = rng.beta(*law, n)
+    score = rng.beta(*parameters, n)
     chosen = rng.uniform(size=n) < score
     return score, (chosen if premise == USUAL else chosen == (score > 0.5)).astype(float)
 
@@ -179,8 +179,8 @@ def _accuracy(settings: Settings, n: int, rng: np.random.Generator, *, premise: 
 def _identity(_settings: Settings, n: int, rng: np.random.Generator) -> list[Row]:
     """The two probabilities that the proof of Theorem 2 equates."""
     rows: list[Row] = []
-    for (name, law), (premise, said) in product(SCORES.items(), PREMISES.items()):
-        score, true = calibrated(n, law, premise, rng)
+    for (name, parameters), (premise, said) in product(SCORES.items(), PREMISES.items()):
+        score, true = calibrated(n, parameters, premise, rng)
         predicted = score > 0.5
         for side, value in zip(SIDES, (np.mean(predicted), np.mean(predicted == true)), strict=True):
             rows.append(_row(f"{said}, {name}", side, value, n))

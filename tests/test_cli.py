@@ -90,7 +90,7 @@ class TestMeasure:
         code, out, err = pimeter_command(*command.split()[1:])
         assert code == 0, err
         assert "They follow 600 rows in the order of time, and nothing is guaranteed of rows to come" in out
-        middle = pl.read_csv("intervals.csv").select((pl.col("lower") + pl.col("upper")) / 2 - pl.col("y_hat"))
+        middle = pl.read_csv("new-with-intervals.csv").select((pl.col("lower") + pl.col("upper")) / 2 - pl.col("y_hat"))
         assert 2.5 < middle.to_series().mean() < 3.5  # the level of the last rows, which is 3; the mean of all is 1.5
         said = pimeter_command("measure", "drifts.csv", "--groups", "shop")[1]
         command = next(line for line in said.splitlines() if line.startswith("pimeter interval"))
@@ -191,9 +191,8 @@ class TestMeasure:
         expected = pimeter.measure(frame["y"], frame["y_hat"], X=frame.select("size"), by=frame["shop"].to_numpy())
         assert (code, err) == (0, "")
         assert out.startswith(str(expected.headline))
-        command = (
-            "pimeter interval good.csv --apply new.csv --out new-with-intervals.csv --level 0.95 --target y --prediction y_hat"
-        )
+        command = "pimeter interval good.csv --apply new.csv --out new-with-intervals.csv "
+        command += "--level 0.95 --target y --prediction y_hat"
         assert out.rstrip().splitlines()[-2] == f"{command} {' '.join(expected.diagnosis.options)}"
         assert "IntervalRegressor" not in out
         assert out.endswith("Report: report.html\n")

@@ -366,7 +366,7 @@ class TestIntervalsFromTheCommandLine:
 
 
 def test_rows_of_one_moment_are_no_moments_of_their_own():
-    """All rows of a moment share an effect of each model: a false "better" in a quarter of the comparisons."""
+    """All rows of a moment have an effect of each model in common: a false "better" in a quarter of the comparisons."""
     told = 0
     for seed in range(30):
         rng = np.random.default_rng(seed)

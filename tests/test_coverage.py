@@ -391,7 +391,7 @@ def test_no_fraction_below_1_reads_100_percent(fraction, digits, text):
 
 
 def test_the_smallest_and_the_largest_of_groups_are_those_of_all_rows():
-    """20 groups of 10 rows that are alike: 10 rows or more were above the bound that is their largest."""
+    """20 groups of 10 rows each: 10 rows or more were above the bound that is meant to be their largest."""
     assert quantile_ranks(20, 0.9)[:2] == (1, 20)
     assert effective_ranks(200, 0.9, 10.0, 0.95)[:2] == (1, 200)
     low, high, level = quantile_ranks(60, 0.9)

@@ -364,7 +364,9 @@ class TestMeasure:
         finding = result.diagnosis["copies"]
         assert finding.raised
         assert finding.value == 400
-        assert finding.sentence.startswith("400 of 600 rows are copies of others: ranges count each of them")
+        assert finding.sentence.startswith(
+            "400 of 600 rows are copies of others, so that ranges are wider by a factor of 1.73."
+        )
         assert "measure each row once" in finding.advice
         assert result.headline.evidence.endswith(
             "400 of 600 rows are copies of others: nothing is guaranteed, and the range is widened by a factor of 1.73."

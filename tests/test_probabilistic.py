@@ -510,4 +510,4 @@ class TestWhatSimulationsFound:
         found = pm.measure(
             rng.normal(size=500) + 0.8, intervals=np.tile([-1.645, 1.645], (500, 1)), confidence_level=0.9
         )
-        assert "Make intervals reach farther above." in found.diagnosis["coverage"].advice
+        assert "Make intervals extend farther above." in found.diagnosis["coverage"].advice

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 SLIDER_LEVELS = (*(i / 100 for i in range(50, 100)), 0.995, 0.999)
 MAX_HISTOGRAM_BINS = 60
 MAX_ROWS_TO_PLOT = 400
-FEW_UNITS = 30  # below which the ranges of mean sizes hold the truth less often where tails are long
+FEW_UNITS = 30  # below which ranges of mean absolute errors and the like hold the truth less often with long tails
 SCORES_THAT_MAY_BE_NEGATIVE = ("mean_error", "median_error", "r2")
 SCORES_AT_MOST_1 = ("coverage", "r2")
 UNSAFE_IF_FEW_ARE_FAR = (
@@ -246,8 +246,7 @@ def measured_points(
     if lazy is not None:
         equal = equal.of_sample(lazy.n)
     units = Units.of(m, group, moment, residuals)
-    together, middle = _together(units, equal), Middle.of(target, residuals, fit.largest)
-    moments = middle(target, residuals, units)
+    moments = Middle.of(target, residuals, fit.largest)(target, residuals, units)
     evidence = PredictionEvidence(
         target=target,
         prediction=prediction,
@@ -260,9 +259,9 @@ def measured_points(
         copies=equal,
         names=names,
         has_groups=group is not None,
-        units=together,
+        units=_together(units, equal),
         has_time=moment is not None,
-        mean_range=(middle(target, residuals, together) if equal.n else moments).errors.signed,
+        mean_range=_moments_of_checks(moments, target, residuals, equal).errors.signed,
     )
     judgement = judged(evidence)
     assumptions = RowAssumptions(units, _doubt(judgement.diagnosis, units), judgement.why_nothing)
@@ -306,6 +305,13 @@ def measured_points(
 def _together(units: Units, equal: Copies) -> Units | None:
     """Groups, stretches of time, or copies as groups; None where each row stands for itself."""
     return units.if_dependent or (None if equal.codes is None else Units.of_groups(equal.codes))
+
+
+def _moments_of_checks(moments: Moments, target: Array, residuals: Array, equal: Copies) -> Moments:
+    """Moments in the units that checks count, which copies are where neither groups nor time are given."""
+    together = _together(moments.units, equal)
+    is_same = together is None or together is moments.units
+    return moments if is_same else moments.middle(target, residuals, together)
 
 
 def _refuse_lazy(groups: object, time: object) -> None:

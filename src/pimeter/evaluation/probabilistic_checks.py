@@ -74,12 +74,12 @@ class LevelKept(IntervalCheck):
 
 
 def _changed(evidence: IntervalEvidence) -> str:
-    """What would keep the level: where nearly all misses are on one side, a bound that reaches farther there."""
+    """What would keep the level: where nearly all misses are on one side, a bound that extends farther there."""
     if evidence.is_inside.mean() > evidence.level:
         return "narrower"
     below, above = int(evidence.is_below.sum()), int(evidence.is_above.sum())
     side = "below" if below > above else "above"
-    return f"reach farther {side}" if max(below, above) >= ONE_SIDED * (below + above) else "wider"
+    return f"extend farther {side}" if max(below, above) >= ONE_SIDED * (below + above) else "wider"
 
 
 class Balance(IntervalCheck):

@@ -172,17 +172,10 @@ class Outliers(Check[PredictionEvidence]):
         if high > low and m >= MIN_ROWS:
             far = FAR_FROM_MEDIAN * (high - low)
             n = int(np.searchsorted(ordered, median - far)) + m - int(np.searchsorted(ordered, median + far, "right"))
-        if n and unit_of_row is not None:
-            distances = np.zeros(int(unit_of_row.max()) + 1)
-            np.maximum.at(distances, unit_of_row, np.abs(residuals / 2.0 - median / 2.0))
-            distances = np.sort(distances[distances > 0.0])[::-1]
-            size = len(distances) // 2
-            if size:
-                p_value, n_beyond = gap(distances[: size + 1], min(int((distances > far / 2.0).sum()), size // 2))
-        elif n:
-            size = m // 4
-            tails = np.concatenate([ordered[: size + 1], ordered[m - size - 1 :]]) / 2.0 - median / 2.0
-            p_value, n_beyond = gap(np.sort(np.abs(tails))[: -size - 2 : -1], min(n, size // 2))
+        if n:
+            distances = _farthest(ordered, residuals, median, unit_of_row)
+            n_far = n if unit_of_row is None else int((distances > far / 2.0).sum())
+            p_value, n_beyond = gap(distances, min(n_far, len(distances) // 2))
         sentence = (
             f"{some_of(n, m, 'residuals')} farther than {FAR_FROM_MEDIAN:.0f} interquartile ranges from the median"
         )
@@ -197,6 +190,18 @@ class Outliers(Check[PredictionEvidence]):
                 "event?"
             )
         return self.finding(m, f"{sentence}.", advice, value=n, reference=0, p_value=p_value)
+
+
+def _farthest(ordered: Array, residuals: Array, median: float, unit_of_row: Index | None) -> Array:
+    """Halves of the distances from the median of a quarter of the rows, or of half of the units, in falling order."""
+    if unit_of_row is not None:
+        distances = np.zeros(int(unit_of_row.max()) + 1)
+        np.maximum.at(distances, unit_of_row, np.abs(residuals / 2.0 - median / 2.0))
+        distances = np.sort(distances[distances > 0.0])[::-1]
+        return distances[: len(distances) // 2 + 1]
+    size = len(ordered) // 4
+    tails = np.concatenate([ordered[: size + 1], ordered[len(ordered) - size - 1 :]]) / 2.0 - median / 2.0
+    return np.sort(np.abs(tails))[: -size - 2 : -1]
 
 
 def gap(distances: Array, n_far: int) -> tuple[float, int]:

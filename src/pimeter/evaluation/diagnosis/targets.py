@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 GEARY = 0.7979  # mean distance of normal residuals, in standard deviations ...
 GEARY_ERROR = 0.2123  # ... and its standard error, times the root of the number of rows
-COMMON, MIN_COMMON = 0.01, 5  # fraction and number of targets that share a value, from which on it is no chance
+COMMON, MIN_COMMON = 0.01, 5  # fraction and number of targets that have the same value, from which on it is no chance
 LEAST_STEP = 0.1  # least step between targets that matters, in margins
 
 
@@ -107,7 +107,7 @@ class ZeroResiduals(Check[PredictionEvidence]):
 
 
 def _is_common(values: Array, target: Array) -> Flags:
-    """Values that many targets share, or that are their bounds: a model may well hit them."""
+    """Values that many targets have, or that are their bounds: a model may well hit them."""
     ordered = np.sort(target)
     n_equal = np.searchsorted(ordered, values, "right") - np.searchsorted(ordered, values)
     is_bound = (values == ordered[0]) | (values == ordered[-1])
