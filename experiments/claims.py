@@ -48,7 +48,7 @@ Rows: TypeAlias = Callable[[str], Sequence[Row]]  # stored rows by the name of t
 class Verdict:
     """Holds, in part, no, open; the faithful number, the paper's, ours; the reason that was tested, and more of it.
 
-    `detail` stands where there is room for it, after the reason.
+    `detail` stands where there is room for it, after the reason; `brief`, where there is little, for what is faithful.
     """
 
     verdict: str
@@ -57,6 +57,7 @@ class Verdict:
     better: str
     reason: str
     detail: str = ""
+    brief: str = ""
 
 
 @dataclass(frozen=True)
@@ -228,6 +229,10 @@ def _bounds(rows: Rows) -> Verdict:
         f"f + PIM: neurons stopped early ({early}; {len(table1_paper.steps_tried(held))} numbers of steps were tried), "
         f"in {quick} of SQR's time{_short_networks(held)}; QD: {_nearest_qd(held)}",
         f"SQR's tolerance, {float(paper['SQR']['RMSE_tolerance']):g}, is no less than its value: all near 0 meets it",
+        brief="; ".join(
+            f"{at}: {len(met[at])} of {len(paper)} RMSEs, time of f + PIM {took[at][table1_paper.FAITHFUL]} of SQR's"
+            for at in found
+        ),
     )
 
 
@@ -288,6 +293,7 @@ def _cone(rows: Rows) -> Verdict:
     held = rows("fig3")
     steps = max(int(row["step"]) for row in held)
     right, said, others = [], [], []
+    in_short: dict[str, list[str]] = {"last window": [], "all windows": []}
     for words, (cone, scaling) in fig3.READINGS.items():
         plain, early, residual = (fig3.chosen(held, network, scaling) for network in fig3.NETWORKS)
         last, everywhere = fig3.in_last_window(plain, cone), fig3.in_all_windows(plain, cone)
@@ -303,6 +309,8 @@ def _cone(rows: Rows) -> Verdict:
             f"{everywhere.coverage:.3f} ({everywhere.baseline:.3f})"
         )
         others.append([fig3.in_last_window(one, cone).width for one in (early, residual)])
+        for where, one in zip(in_short, (last, everywhere), strict=True):
+            in_short[where].append(f"{words} {one.width:.2f}, {one.coverage:.2f} ({one.baseline:.2f})")
     (early_text, own_text), (early_scripts, own_scripts) = others
     ours = fig3.in_all_windows(fig3.chosen(held, fig3.RESIDUAL), "updated", "following")
     fair = fig3.in_all_windows(fig3.chosen(held, fig3.PLAIN), "printed", "baseline")
@@ -318,6 +326,8 @@ def _cone(rows: Rows) -> Verdict:
         f"{own_text:.2f}, {own_scripts:.2f} if it adds to the last close",
         "one window tells little; the paper's baseline knows the errors of the windows tested, without them (all "
         f"windows, text): {fair.width:.2f}, {fair.coverage:.3f} ({fair.baseline:.3f})",
+        f"width over {fig3.FIRST} steps / baseline's, coverage (baseline's): "
+        + "; ".join(f"{where}: {', '.join(both)}" for where, both in in_short.items()),
     )
 
 
@@ -563,6 +573,8 @@ def _bounded(rows: Rows) -> Verdict:
         f"where the median is within a factor of {theory_bound.NEAR:g} of 1: {'; '.join(near)}; with the density "
         f"estimated at the weight it is {', '.join(f'{one:.2f}' for one in estimated)} to the root at m = "
         f"{', '.join(f'{m:,}' for m in lengths)}",
+        brief="distance to the root / printed error, median: "
+        + ", ".join(f"{found[theory_bound.ROOT][m][1]:.2f} at m = {m:,}" for m in (lengths[0], lengths[-1])),
     )
 
 
@@ -615,6 +627,8 @@ def _widths(rows: Rows) -> Verdict:
         f"binomial: {min(valid):.2f} to {max(valid):.2f}",
         "; ".join([stall, *said]),
         "; ".join(["pimeter's quantiles of the same errors miss the small ones", *nearest]),
+        f"{len(fixed)} of {len(names)} published widths by one variant, {len(twice)} by the text's delta, {len(met)} "
+        f"by the best variant; {min(ratios):.1f} to {max(ratios):.1f} times the binomial ones",
     )
 
 
@@ -656,6 +670,8 @@ def _bootstrap(rows: Rows) -> Verdict:
         f"{min(published.values()):.2f} to {max(published.values()):.2f}, larger than PIM's on {above}; slower",
         f"Wilson: {min(wilson):.2f} to {max(wilson):.2f}",
         f"resampled rows with labels of other rows give {len(met)}; not {', '.join(missed) or 'none'}",
+        brief=f"{len(met)} of {len(paper)} published widths with the scripts' mistake, {len(as_text)} as the text "
+        f"says; {middle:.1f} times the time of the neurons",
     )
 
 
@@ -666,6 +682,7 @@ def _calibrated(rows: Rows) -> Verdict:
     few, most = lengths[0], lengths[-1]
     ratios: list[float] = []
     said: list[str] = []
+    in_short: list[str] = []
     for statement, premise in theory.PREMISES.items():
         r, normal = (
             [theory.value(held, statement, form, f"{theory.HALF} R_{name}", most) for name in theory.RATES]
@@ -675,6 +692,7 @@ def _calibrated(rows: Rows) -> Verdict:
         text, scripts = (
             theory.value(held, statement, form, "width of the accuracy", most) for form in (theory.TEXT, theory.SCRIPTS)
         )
+        in_short.append(f"{premise}: r {min(r):.2f} to {max(r):.2f}, the rates' half-widths {max(normal):.3f} at most")
         accuracy = theory.value(held, theory.PROOF, f"{premise}, {next(iter(theory.SCORES))}", theory.SIDES[1])
         said.append(
             f"{premise} (accuracy {accuracy:.2f}): r {min(r):.2f} to {max(r):.2f}, the rates' half-widths at most "
@@ -691,6 +709,7 @@ def _calibrated(rows: Rows) -> Verdict:
         f"Wilson's accuracy: {wilson[0]:.2f} wide (n = {few}), {wilson[1]:.3f}",
         f"r is the spread of scores, whatever n (r / 2 at n = {few}: accuracy {early:.2f} wide); F_l = p has no root "
         f"in {100 * theory.rootless(held):.0f} % of samples",
+        brief=f"n = {most:,}; {'; '.join(in_short)}",
     )
 
 
@@ -806,6 +825,8 @@ def _adult(rows: Rows) -> Verdict:
         f"{max(printed.values()):.2f}), smaller after calibration {sum(in_print)} of {len(in_print)}",
         f"Wilson: ACC +- {np.median(valid):.3f}, not {np.median(spread):.2f}",
         *table4_paper.explained(held),
+        f"{len(right)} of {n} values, {len(like)} of {len(printed)} deviations; by the text's delta {len(twice)} of "
+        f"{len(printed)} uncertainties",
     )
 
 

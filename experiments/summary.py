@@ -73,10 +73,10 @@ def page(folder: Path, states: Mapping[str, str]) -> str:
                 "item": f"[{claim.item}]({claim.experiments[0]}.md)",
                 "claim": claim.claim,
                 "verdict": found.verdict,
-                "faithful": found.faithful,
-                "paper": found.paper,
-                "better": found.better,
-                "tested reason": found.reason,
+                "faithful": found.brief or found.faithful,
+                "paper": _begun(found.paper),
+                "better": _begun(found.better),
+                "tested reason": _begun(found.reason),
                 "run": ", ".join(f"`{one}`" for one in claim.commands),
                 "commit": commits(claim, folder, states),
             }
@@ -84,8 +84,8 @@ def page(folder: Path, states: Mapping[str, str]) -> str:
     counts = ", ".join(f"{verdicts.count(one)} {words}" for one, words in KINDS.items() if verdicts.count(one))
     parts = [INTRODUCTION.format(n=len(CLAIMS), counts=counts), table_text(lines), ""]
     parts.append(
-        "[What could not be reproduced, and what was tried](misses.md) has more of each reason. Table 2 as a whole: "
-        "[table2](table2.md)."
+        "[What could not be reproduced, and what was tried](misses.md) has all of what is shortened here. Table 2 as "
+        "a whole: [table2](table2.md)."
     )
     others = ", ".join(f"[{path.stem}]({path.name})" for path in _others(folder))
     neuron = printed_neuron(LEVEL)
@@ -94,8 +94,19 @@ def page(folder: Path, states: Mapping[str, str]) -> str:
     return "\n".join([*parts, f"Every experiment has a page: {others}.\n", words, how])
 
 
+MOST_SIGNS = 150  # of a cell, beyond which it ends after a clause
 FAR_OFF = 0.01  # fraction of a stored number from which on a page says so
 KINDS = {"holds": "hold", "in part": "hold in part", "no": "do not hold", "open": "open"}
+
+
+def _begun(text: str) -> str:
+    """A long text up to the semicolon, outside of parentheses, from which on it has said enough; then dots."""
+    depth = 0
+    for i, sign in enumerate(text):
+        depth += (sign == "(") - (sign == ")")
+        if sign == ";" and not depth and len(text) > MOST_SIGNS and i > MOST_SIGNS // 4:
+            return f"{text[:i]}; ..."
+    return text
 
 
 def judged(claim: Claim, rows: Callable[[str], Sequence[Row]]) -> Verdict:
