@@ -94,7 +94,7 @@ def page(folder: Path, states: Mapping[str, str]) -> str:
     return "\n".join([*parts, f"Every experiment has a page: {others}.\n", words, how])
 
 
-MOST_SIGNS = 150  # of a cell, beyond which it ends after a clause
+MOST_SIGNS = 150  # of a cell, beyond which it is cut after a clause
 FAR_OFF = 0.01  # fraction of a stored number from which on a page says so
 KINDS = {"holds": "hold", "in part": "hold in part", "no": "do not hold", "open": "open"}
 

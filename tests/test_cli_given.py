@@ -214,7 +214,7 @@ def test_the_command_of_the_advice_reads_files_in_the_same_way(frame, run, optio
     assert command.endswith("--encoding utf-8 --decimal ,")
     code, out, err = run(*shlex.split(command)[1:])
     assert code == 0, err
-    with files.opened("intervals.csv" if printed == "interval" else "calibrated.csv") as table:
+    with files.opened("new-with-intervals.csv" if printed == "interval" else "calibrated.csv") as table:
         bounds = table.read(["lower", "upper"])
     assert abs(pm.coverage_score(frame["y"], bounds.to_numpy()) - 0.9) < 0.03
 
