@@ -101,7 +101,7 @@ def origin(
     held = _as_run(sources(script, uses))
     outside = [name for name in starts if name.endswith(".py") and name not in held]
     if _is_elsewhere() or outside:
-        what = ", ".join(outside) or "pimeter"
+        what = ", ".join(dict.fromkeys(outside)) or "pimeter"
         print(f"{what} is not of {ROOT.name}: the record will not say which sources made this.", file=sys.stderr)
         held = {}
     elif NOT_BUILT in held.values():

@@ -294,9 +294,14 @@ def measure(settings, unit, rng):
 
 if __name__ == "__main__":
     experiment = SimpleNamespace(
-        name="slow", units=units, measure=measure, packages=("numpy",), reads=lambda settings: ()
+        name="slow",
+        settings=Settings(),
+        units=units,
+        measure=measure,
+        packages=("numpy",),
+        reads=lambda settings: (),
     )
-    run(experiment, Settings(), Store(Path(sys.argv[1]), "slow"), n_jobs=2)
+    run(experiment, experiment.settings, Store(Path(sys.argv[1]), "slow"), n_jobs=2)
 """
 
 
@@ -322,7 +327,9 @@ def test_kill_loses_and_doubles_nothing_and_leaves_no_process(tmp_path, how):
     assert 8 <= len(killed.rows()) < 32
     for store in (killed, whole):
         process = start(store.folder, 0)
-        assert (process.communicate(timeout=60)[0], process.returncode) == (b"", 0)
+        said = process.communicate(timeout=60)[0].decode().splitlines()
+        assert process.returncode == 0
+        assert all("slow.py is not of " in line for line in said)  # a script from elsewhere, and nothing else
     assert contents(killed) == contents(whole)
 
 
